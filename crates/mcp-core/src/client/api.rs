@@ -1,0 +1,212 @@
+//! Client path 1 of 6: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
+
+use std::{collections::HashSet, sync::Arc};
+
+use mcp_jsonrpc::{ByteString, Raw};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::task::JoinHandle;
+
+use crate::{
+    Blame, Error, ErrorKind, Revision, Tool,
+    client::{Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result},
+    method::{CallTool, Empty, ListTools, Ping},
+    types::{CallToolParams, CallToolResult, Implementation, PaginatedParams, ServerCapabilities, ToolDefinition},
+};
+
+/// A client that is connected to a server, of whichever era. Cloning is cheap, and all clones share one connection,
+/// which ends with the last of them.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    caller: Caller,
+    connected: Connected,
+    router: JoinHandle<()>,
+}
+
+impl Client {
+    /// Connects with the defaults: any revision, the modern era first, and the name of this program.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`].
+    pub async fn connect<T: IntoTransport>(transport: T) -> Result<Self, Error> {
+        Self::builder(Implementation::of_this_program()).connect(transport).await
+    }
+
+    /// A client to be configured. [`implementation!`](crate::implementation) names it after the calling crate.
+    pub fn builder(info: Implementation) -> ClientBuilder {
+        ClientBuilder::new(info)
+    }
+
+    pub(super) fn new(caller: Caller, connected: Connected, router: JoinHandle<()>) -> Self {
+        caller.transport.agreed(&Agreed { revision: connected.revision });
+        Self(Arc::new(Inner { caller, connected, router }))
+    }
+
+    /// The revision that is spoken.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.0.connected.revision
+    }
+
+    /// Who the server says it is.
+    #[must_use]
+    pub fn server_info(&self) -> Option<&Implementation> {
+        self.0.connected.server_info.as_ref()
+    }
+
+    /// What the server offers.
+    #[must_use]
+    pub fn server_capabilities(&self) -> &ServerCapabilities {
+        &self.0.connected.capabilities
+    }
+
+    /// How to use the server, for a model.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.0.connected.instructions.as_deref()
+    }
+
+    /// The server's tools, as tools that can be added to a server of one's own; all pages of them.
+    ///
+    /// A definition that cannot be read costs only itself, and a warning.
+    ///
+    /// # Errors
+    /// When the server fails, or its pages do not come to an end ([`Limits::pages`](crate::Limits)).
+    pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        let (mut tools, mut cursor, mut seen) = (Vec::new(), None, HashSet::new());
+        loop {
+            let params = PaginatedParams { cursor };
+            let page = self.call_method::<ListTools>(&params, None, CallOptions::new()).await?;
+            tools.extend(page.tools.iter().filter_map(|raw| self.tool(raw)));
+            match page.next_cursor {
+                None => return Ok(tools),
+                Some(next) if seen.len() < self.0.caller.limits.pages && seen.insert(next.clone()) => {
+                    cursor = Some(next)
+                }
+                Some(_) => return Err(endless()),
+            }
+        }
+    }
+
+    fn tool(&self, raw: &Raw) -> Option<Tool> {
+        match raw.decode::<ToolDefinition>() {
+            Ok(definition) => Some(remote::tool(self, definition)),
+            Err(error) => {
+                let name =
+                    raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
+                tracing::warn!(tool = name.unwrap_or_default(), %error, "a tool's definition cannot be read; it is left out");
+                None
+            }
+        }
+    }
+
+    /// Calls a tool and reads its result: the structured content if it fits `T`, else the text, as JSON if it parses.
+    ///
+    /// ```
+    /// # async fn example(client: mcp_core::Client) -> Result<(), mcp_core::Error> {
+    /// let sum: i64 = client.call("add", serde_json::json!({ "a": 2, "b": 5 })).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::HandlerFailed`] with the tool's own words when it failed; otherwise as [`call_raw`](Self::call_raw).
+    pub async fn call<T: DeserializeOwned + 'static>(&self, name: &str, arguments: impl Serialize) -> Result<T, Error> {
+        self.call_with(name, arguments, CallOptions::new()).await
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_with<T: DeserializeOwned + 'static>(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        options: CallOptions,
+    ) -> Result<T, Error> {
+        let outcome = self.call_raw_with(name, arguments, options).await?;
+        if outcome.is_error {
+            return Err(Error::new(ErrorKind::HandlerFailed, outcome.to_text()).blaming(Blame::Peer));
+        }
+        result::value(&outcome)
+    }
+
+    /// Calls a tool; its failure is a result too.
+    ///
+    /// # Errors
+    /// When the server answers with an error, when no answer comes in time, or when the connection fails. A call is
+    /// never sent twice.
+    pub async fn call_raw(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult, Error> {
+        self.call_raw_with(name, arguments, CallOptions::new()).await
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn call_raw_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        options: CallOptions,
+    ) -> Result<CallToolResult, Error> {
+        let arguments = arguments_of(&arguments)?;
+        let params = CallToolParams { name: name.to_owned(), arguments };
+        self.call_method::<CallTool>(&params, Some(name.into()), options).await
+    }
+
+    /// Asks a legacy server whether it is alive. The modern era has no ping: every request is one.
+    ///
+    /// # Errors
+    /// As any call.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.call_method::<Ping>(&Empty::default(), None, CallOptions::new()).await.map(drop)
+    }
+
+    async fn call_method<M: crate::method::Method>(
+        &self,
+        params: &M::Params,
+        name: Option<ByteString>,
+        options: CallOptions,
+    ) -> Result<M::Result, Error> {
+        if !M::ERAS.contains(&self.revision().era()) {
+            let message = format!("{} has no method `{}`", self.revision(), M::NAME);
+            return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
+        }
+        self.0.caller.call::<M>(&self.0.connected.speech, params, name, options).await
+    }
+
+    /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
+    pub async fn disconnect(&self) {
+        self.0.router.abort();
+        self.0.caller.transport.close().await;
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.router.abort();
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("revision", &self.revision()).finish_non_exhaustive()
+    }
+}
+
+/// Arguments are an object; unit and `None` are none at all.
+fn arguments_of(arguments: &impl Serialize) -> Result<Option<Raw>, Error> {
+    let raw = Raw::encode(arguments)
+        .map_err(|error| Error::caused(ErrorKind::InvalidParams, "the arguments cannot be written as JSON", error))?;
+    match raw {
+        raw if raw.is_null() => Ok(None),
+        raw if raw.is_object() => Ok(Some(raw)),
+        _ => Err(Error::new(ErrorKind::InvalidParams, "a tool's arguments must be an object").blaming(Blame::Caller)),
+    }
+}
+
+fn endless() -> Error {
+    Error::new(ErrorKind::ProtocolInvalid, "the server's pages repeat or do not end").blaming(Blame::Peer)
+}

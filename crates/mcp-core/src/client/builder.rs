@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use crate::{
+    Client, Error, Limits, Revision, Revisions,
+    client::{Inbox, IntoTransport, call::Caller, connect, route},
+    types::{ClientCapabilities, Implementation},
+};
+
+/// A [`Client`] in the making.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until it connects"]
+pub struct ClientBuilder {
+    pub(super) info: Implementation,
+    pub(super) revisions: Revisions,
+    pub(super) capabilities: ClientCapabilities,
+    limits: Limits,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            revisions: Revisions::default(),
+            capabilities: ClientCapabilities::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Speaks only these revisions; with none given, all. Default: all, the modern era being tried first.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.revisions = Revisions::of(revisions);
+        self
+    }
+
+    /// Sets the bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Connects, and finds out what the server speaks.
+    ///
+    /// # Errors
+    /// When no connection can be made, or the two sides have no revision in common.
+    pub async fn connect<T: IntoTransport>(self, transport: T) -> Result<Client, Error> {
+        let transport = Arc::new(transport.into_transport(&self.limits));
+        let caller = Caller::new(transport, self.limits.clone());
+        let inbox = Inbox::new(&self.limits);
+        // The server may ask something before the handshake is over.
+        let router = tokio::spawn(route::route(caller.transport.clone(), inbox.clone()));
+        match connect::connect(&caller, &self, &inbox).await {
+            Ok(connected) => Ok(Client::new(caller, connected, router)),
+            Err(error) => {
+                router.abort();
+                caller.transport.close().await;
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Whether a server is a modern or a legacy one: judged from its answer to `server/discover`, and from nothing else.
+//!
+//! Specification: *Versioning and Compatibility, Backward Compatibility*; *stdio* and *Streamable HTTP, Backward Compatibility*.
+
+use mcp_jsonrpc::ErrorObject;
+
+use crate::{Era, Error, ErrorKind, Revision, Revisions, mcp_code, types::DiscoverResult};
+
+/// What came back for the probe, as far as it matters.
+#[derive(Debug)]
+pub(crate) enum Probe {
+    /// A result that names the revisions.
+    Modern(DiscoverResult),
+    /// An error that only modern servers give.
+    ModernError(ErrorObject),
+    /// Any other answer.
+    Other,
+    /// None, in the time that it was given.
+    Silent,
+    /// The server went away.
+    Exited,
+}
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Speak that modern revision.
+    Modern(Revision),
+    /// Ask again in that modern revision.
+    Again(Revision),
+    /// Shake hands; on a new connection, where the old one died of the probe.
+    Legacy { reconnect: bool },
+    /// There is no revision in common.
+    Nothing { theirs: Vec<String> },
+}
+
+impl Probe {
+    /// The probe's outcome from what the call gave. Errors of the connection itself are not about the era.
+    pub(crate) fn read(outcome: Result<Result<DiscoverResult, ErrorObject>, Error>) -> Result<Self, Error> {
+        match outcome {
+            Ok(Ok(result)) => Ok(Self::Modern(result)),
+            Ok(Err(object)) if is_modern(&object) => Ok(Self::ModernError(object)),
+            Ok(Err(_)) => Ok(Self::Other),
+            Err(error) => match (error.kind(), error.status()) {
+                (ErrorKind::Timeout, _) => Ok(Self::Silent),
+                (ErrorKind::TransportClosed, _) => Ok(Self::Exited),
+                (ErrorKind::ProtocolInvalid, _) | (ErrorKind::TransportError, Some(_)) => Ok(Self::Other),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// Codes that only a modern server gives.
+fn is_modern(object: &ErrorObject) -> bool {
+    matches!(
+        object.code,
+        mcp_code::UNSUPPORTED_PROTOCOL_VERSION | mcp_code::HEADER_MISMATCH | mcp_code::MISSING_CLIENT_CAPABILITY
+    )
+}
+
+/// Judges a probe that was sent in `sent`; `first` is whether another one may follow.
+pub(crate) fn judge(probe: Probe, ours: Revisions, sent: Revision, first: bool) -> Verdict {
+    match probe {
+        Probe::Modern(result) => choose(&result.supported_versions, ours, Verdict::Modern),
+        Probe::ModernError(object) => match supported(&object) {
+            Some(theirs) => choose(&theirs, ours, |revision| {
+                // A list that repeats what was just refused may be a race or a fault; once more, and not for ever.
+                if first { Verdict::Again(revision) } else { Verdict::Nothing { theirs: theirs.clone() } }
+            }),
+            // It did not mind the version.
+            None => Verdict::Modern(sent),
+        },
+        Probe::Other | Probe::Silent => Verdict::Legacy { reconnect: false },
+        Probe::Exited => Verdict::Legacy { reconnect: true },
+    }
+}
+
+fn supported(object: &ErrorObject) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct Data {
+        supported: Vec<String>,
+    }
+    let is_unsupported = object.code == mcp_code::UNSUPPORTED_PROTOCOL_VERSION;
+    let data = object.data.as_ref().filter(|_| is_unsupported)?;
+    data.decode::<Data>().ok().map(|data| data.supported)
+}
+
+/// The newest revision that both speak. A server may say by a modern answer that it speaks legacy ones only.
+fn choose(theirs: &[String], ours: Revisions, modern: impl FnOnce(Revision) -> Verdict) -> Verdict {
+    let common = ours.iter().find(|revision| theirs.iter().any(|date| date == revision.as_str()));
+    match common {
+        Some(revision) if revision.era() == Era::Modern => modern(revision),
+        Some(_) => Verdict::Legacy { reconnect: false },
+        None => Verdict::Nothing { theirs: theirs.to_vec() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Revision = Revision::LATEST;
+
+    fn discovered(versions: &[&str]) -> Probe {
+        let text = serde_json::json!({ "supportedVersions": versions, "capabilities": {} }).to_string();
+        Probe::Modern(serde_json::from_str(&text).unwrap())
+    }
+
+    fn refused(code: i64, versions: Option<&[&str]>) -> Probe {
+        let mut object = ErrorObject::new(code, "no");
+        if let Some(versions) = versions {
+            object = object.with_data(mcp_jsonrpc::Raw::encode(&serde_json::json!({ "supported": versions })).unwrap());
+        }
+        Probe::read(Ok(Err(object))).unwrap()
+    }
+
+    fn verdict(probe: Probe) -> Verdict {
+        judge(probe, Revisions::default(), SENT, true)
+    }
+
+    #[test]
+    fn a_modern_answer_is_a_modern_server() {
+        assert_eq!(verdict(discovered(&["2026-07-28", "2025-11-25"])), Verdict::Modern(SENT));
+        assert_eq!(verdict(refused(-32022, Some(&["2026-07-28"]))), Verdict::Again(SENT));
+        assert_eq!(verdict(refused(-32020, None)), Verdict::Modern(SENT));
+        assert_eq!(verdict(discovered(&["2099-01-01"])), Verdict::Nothing { theirs: vec!["2099-01-01".into()] });
+        let again = judge(refused(-32022, Some(&["2026-07-28"])), Revisions::default(), SENT, false);
+        assert_eq!(again, Verdict::Nothing { theirs: vec!["2026-07-28".into()] });
+    }
+
+    #[test]
+    fn anything_else_is_a_legacy_server() {
+        for code in [-32601, -32602, -32600, -32000, -32700] {
+            assert_eq!(verdict(refused(code, None)), Verdict::Legacy { reconnect: false }, "{code}");
+        }
+        assert_eq!(verdict(Probe::Silent), Verdict::Legacy { reconnect: false });
+        assert_eq!(verdict(Probe::Exited), Verdict::Legacy { reconnect: true });
+        assert_eq!(verdict(discovered(&["2025-11-25"])), Verdict::Legacy { reconnect: false });
+        let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
+        assert!(matches!(Probe::read(Err(page)), Ok(Probe::Other)));
+    }
+
+    #[test]
+    fn errors_of_the_connection_are_no_verdict() {
+        for kind in [ErrorKind::TransportError, ErrorKind::Unauthorized] {
+            assert_eq!(Probe::read(Err(Error::new(kind, "no"))).unwrap_err().kind(), kind);
+        }
+    }
+}

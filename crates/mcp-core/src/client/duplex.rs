@@ -1,0 +1,300 @@
+//! The client's side of a shared wire: one task a connection, whatever the wire.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, RequestId, decode, encode};
+use tokio::task::JoinHandle;
+
+use crate::{
+    Blame, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
+    client::{Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending},
+    mailbox::Mailbox,
+    method::{Initialize, Method, notification},
+};
+
+/// What opens a shared wire, and opens it again after it was lost.
+pub trait Connector: Send + Sync + 'static {
+    /// The wire.
+    type Wire: Wire;
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    fn connect(&self) -> BoxFuture<'_, Result<Self::Wire, Error>>;
+
+    /// Cleans up once the wire's writing end is closed, as waiting for a child process to end.
+    fn disconnected(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What can be said about a connection that ended by itself.
+    fn epitaph(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A transport over a shared wire.
+#[derive(Debug)]
+pub struct Duplex<C> {
+    connector: Arc<C>,
+    limits: Limits,
+    link: Mutex<Option<Arc<Link>>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Link {
+    outbox: Mailbox<Bytes>,
+    pending: Mutex<Pending<Arc<Waiter>>>,
+    limits: Limits,
+    driver: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What comes back for one request.
+type Waiter = Mailbox<Result<Incoming, Error>>;
+
+impl<C: Connector> Duplex<C> {
+    /// A transport that opens its wire with `connector`.
+    pub fn new(connector: C, limits: &Limits) -> Self {
+        Self { connector: Arc::new(connector), limits: limits.clone(), link: Mutex::default() }
+    }
+
+    /// What opens the wire.
+    #[must_use]
+    pub fn connector(&self) -> &C {
+        &self.connector
+    }
+
+    fn link(&self) -> Option<Arc<Link>> {
+        lock(&self.link).clone()
+    }
+}
+
+impl<C: Connector> Transport for Duplex<C> {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let wire = self.connector.connect().await?;
+            let link = Arc::new(Link {
+                outbox: Mailbox::new(&self.limits),
+                pending: Mutex::default(),
+                limits: self.limits.clone(),
+                driver: Mutex::default(),
+            });
+            let driver = tokio::spawn(drive(link.clone(), wire, inbox, self.connector.clone()));
+            *lock(&link.driver) = Some(driver);
+            if let Some(old) = lock(&self.link).replace(link) {
+                old.abort();
+            }
+            Ok(())
+        })
+    }
+
+    fn request(&self, out: Outgoing) -> Replies {
+        match (self.link(), out.id.clone()) {
+            (Some(link), Some(id)) => link.request(out, id),
+            _ => Replies::new(futures_util::stream::iter([Err(not_connected())])),
+        }
+    }
+
+    fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let link = self.link().ok_or_else(not_connected)?;
+            link.outbox.room().await;
+            if link.push(out.frame) { Ok(()) } else { Err(closed(None)) }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(link) = lock(&self.link).take() else { return };
+            // The driver writes what is queued, closes the wire's writing end, and cleans up.
+            link.fail_pending(|| closed(None));
+            link.outbox.close();
+            let driver = lock(&link.driver).take();
+            if let Some(driver) = driver {
+                // It ends by itself; that it was aborted is as good.
+                let _ = driver.await;
+            }
+        })
+    }
+}
+
+impl<C> Drop for Duplex<C> {
+    fn drop(&mut self) {
+        if let Some(link) = lock(&self.link).take() {
+            link.fail_pending(|| closed(None));
+            link.outbox.close();
+        }
+    }
+}
+
+impl Link {
+    fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
+        let waiter = Arc::new(Waiter::new(&self.limits));
+        let may_cancel = out.method != Some(Initialize::NAME);
+        if !lock(&self.pending).begin(id.clone(), waiter.clone()) || !self.push(out.frame) {
+            return Replies::new(futures_util::stream::iter([Err(closed(None))]));
+        }
+        let cancel = CancelOnDrop { link: self, id, may_cancel };
+        Replies::new(futures_util::stream::unfold((waiter, cancel), |(waiter, cancel)| async move {
+            let item = waiter.pop().await?;
+            Some((item, (waiter, cancel)))
+        }))
+    }
+
+    fn push(&self, frame: Bytes) -> bool {
+        let bytes = frame.len();
+        self.outbox.push(frame, bytes)
+    }
+
+    fn fail_pending(&self, error: impl Fn() -> Error) {
+        let waiters = lock(&self.pending).close();
+        for waiter in waiters {
+            settle(&waiter, Err(error()));
+        }
+    }
+
+    fn abort(&self) {
+        if let Some(driver) = lock(&self.driver).take() {
+            driver.abort();
+        }
+        self.fail_pending(|| closed(None));
+    }
+
+    async fn on_frame(&self, frame: Frame, inbox: &Inbox) {
+        let Frame::Line(bytes) = frame else {
+            return tracing::warn!(bytes = self.limits.message_bytes, "a message longer than the limit was dropped");
+        };
+        match decode(bytes, &self.limits.decode()) {
+            Inbound::One(message) => self.on_message(message, inbox).await,
+            Inbound::Batch(items) => {
+                for message in items.into_iter().flatten() {
+                    self.on_message(message, inbox).await;
+                }
+            }
+            Inbound::Malformed(malformed) => self.on_malformed(malformed),
+            _ => {}
+        }
+    }
+
+    async fn on_message(&self, message: Message, inbox: &Inbox) {
+        match message {
+            Message::Response(response) => {
+                let waiter = response.id.as_ref().and_then(|id| lock(&self.pending).settle(id));
+                match waiter {
+                    Some(waiter) => settle(&waiter, Ok(Incoming::Response(response))),
+                    None => tracing::debug!(id = ?response.id, "an answer to no pending request was dropped"),
+                }
+            }
+            Message::Notification(notification) => match self.waiter_of(&notification) {
+                // A slow reader loses progress, and delays nobody.
+                Some(waiter) => waiter.offer(Ok(Incoming::Notification(notification)), 0, |_| false),
+                None if notification.method == notification::PROGRESS => {}
+                None => inbox.deliver(Message::Notification(notification)).await,
+            },
+            request => inbox.deliver(request).await,
+        }
+    }
+
+    /// Servers print things that are no messages; only what names a pending request is more than a curiosity.
+    fn on_malformed(&self, malformed: Malformed) {
+        tracing::debug!(error = %malformed.error.message, "the server sent something that is no message");
+        let waiter = malformed.id.as_ref().and_then(|id| lock(&self.pending).settle(id));
+        if let Some(waiter) = waiter {
+            let error =
+                Error::new(ErrorKind::ProtocolInvalid, format!("malformed answer: {}", malformed.error.message));
+            settle(&waiter, Err(error.blaming(Blame::Peer)));
+        }
+    }
+
+    /// Who waits for the request that a progress notification is about.
+    fn waiter_of(&self, notification: &Notification) -> Option<Arc<Waiter>> {
+        let params = notification.params.as_ref().filter(|_| notification.method == notification::PROGRESS)?;
+        let members = Members::scan(params.as_str(), &["progressToken"]).ok()?;
+        let token = RequestId::parse_shared(params.slice(members.get(0)?), self.limits.id_bytes).ok()?;
+        lock(&self.pending).peek(&token).cloned()
+    }
+}
+
+fn settle(waiter: &Waiter, outcome: Result<Incoming, Error>) {
+    waiter.push(outcome, 0);
+    waiter.close();
+}
+
+/// Runs a connection to its end: until the server ends it, or until the outbox is closed and written.
+async fn drive<C: Connector>(link: Arc<Link>, wire: C::Wire, inbox: Inbox, connector: Arc<C>) {
+    let (mut source, mut sink) = wire.split();
+    let ended = tokio::select! {
+        ended = read(&link, &mut source, &inbox) => Some(ended),
+        written = write(&link, &mut sink) => written.err(),
+    };
+    if let Some(cause) = ended {
+        link.outbox.close();
+        // Waiting for a child's end first would tell more, and could take long.
+        let epitaph = connector.epitaph();
+        let message = |what: &str| epitaph.as_ref().map_or(what.to_owned(), |epitaph| format!("{what}: {epitaph}"));
+        link.fail_pending(|| closed(Some(message(&cause.to_string()))));
+    }
+    // A server that is closed in order may still have something to write.
+    drop((source, sink));
+    connector.disconnected().await;
+}
+
+async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std::io::Error {
+    loop {
+        match source.next().await {
+            Ok(Some(frame)) => link.on_frame(frame, inbox).await,
+            Ok(None) => return std::io::ErrorKind::UnexpectedEof.into(),
+            Err(error) => return error,
+        }
+    }
+}
+
+async fn write(link: &Link, sink: &mut impl FrameSink) -> std::io::Result<()> {
+    let mut frames = Vec::new();
+    loop {
+        link.outbox.filled().await;
+        link.outbox.drain(&mut frames);
+        if frames.is_empty() {
+            return sink.close().await;
+        }
+        sink.send(&mut frames).await?;
+    }
+}
+
+/// Tells the server that nobody waits for an answer any more.
+///
+/// Specification: *Cancellation*.
+struct CancelOnDrop {
+    link: Arc<Link>,
+    id: RequestId,
+    /// The handshake must not be cancelled.
+    may_cancel: bool,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let waits = lock(&self.link.pending).settle(&self.id).is_some();
+        if waits && self.may_cancel {
+            let params = format!(r#"{{"requestId":{}}}"#, self.id.as_json());
+            self.link.push(encode::notification(notification::CANCELLED, Some(&Raw::assume_valid(params.into()))));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn not_connected() -> Error {
+    Error::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
+}
+
+fn closed(why: Option<String>) -> Error {
+    Error::new(
+        ErrorKind::TransportClosed,
+        why.map_or("the connection is closed".into(), |why| format!("the connection ended: {why}")),
+    )
+}

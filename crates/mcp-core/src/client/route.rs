@@ -1,0 +1,35 @@
+//! Client path 5 of 6: what the server sends on its own is answered. Before: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`. After: `crates/mcp-core/src/client/result.rs`.
+
+use std::sync::Arc;
+
+use mcp_jsonrpc::{Bytes, ErrorObject, Message, Request, code, encode};
+
+use crate::{
+    client::{Inbox, Outgoing, Transport},
+    method::{Method, Ping},
+};
+
+/// Reads the inbox until the client is gone.
+pub(crate) async fn route(transport: Arc<dyn Transport>, inbox: Inbox) {
+    while let Some(message) = inbox.next().await {
+        match message {
+            Message::Request(request) => {
+                let out = Outgoing { frame: answer(&request), id: None, method: None, name: None, revision: None };
+                if let Err(error) = transport.send(out).await {
+                    tracing::debug!(%error, "an answer could not be sent");
+                }
+            }
+            Message::Notification(notification) => {
+                tracing::debug!(method = &*notification.method, "a notification was ignored");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn answer(request: &Request) -> Bytes {
+    match &*request.method {
+        Ping::NAME => encode::result(&request.id, b"{}"),
+        _ => encode::error(Some(&request.id), &ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+    }
+}

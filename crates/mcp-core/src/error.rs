@@ -1,0 +1,244 @@
+use std::{error::Error as StdError, fmt};
+
+use mcp_jsonrpc::{ErrorObject, code};
+
+use crate::mcp_code;
+
+/// What went wrong, and whose fault it was.
+///
+/// One word wide; ask it for its [`kind`](Self::kind) and its [`blame`](Self::blame) instead of matching on messages.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    blame: Blame,
+    message: String,
+    object: Option<ErrorObject>,
+    status: Option<u16>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The kind of an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A message was not what JSON-RPC or the protocol says it must be.
+    ProtocolInvalid,
+    /// The peer has no such method.
+    MethodNotFound,
+    /// The peer, or this side, found that parameters do not fit.
+    InvalidParams,
+    /// The peer failed.
+    InternalError,
+    /// The peer wants credentials, or better ones.
+    Unauthorized,
+    /// The request was cancelled.
+    RequestCancelled,
+    /// No reply came in time.
+    Timeout,
+    /// The connection is closed.
+    TransportClosed,
+    /// The connection failed.
+    TransportError,
+    /// Something was asked before the connection was made.
+    NotInitialized,
+    /// A connection is there already.
+    AlreadyConnected,
+    /// The name is taken.
+    DuplicateRegistration,
+    /// There is no such thing.
+    NotFound,
+    /// The two sides have no revision in common.
+    ProtocolVersionMismatch,
+    /// A handler, or the tool that was called, failed.
+    HandlerFailed,
+}
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Blame {
+    /// Whoever called this function.
+    Caller,
+    /// The other side of the connection.
+    Peer,
+    /// What lies between the sides.
+    Transport,
+    /// This side itself.
+    Local,
+}
+
+impl ErrorKind {
+    /// The kind's stable name, for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::ProtocolInvalid => "MCP.PROTOCOL_INVALID",
+            Self::MethodNotFound => "MCP.METHOD_NOT_FOUND",
+            Self::InvalidParams => "MCP.INVALID_PARAMS",
+            Self::InternalError => "MCP.INTERNAL_ERROR",
+            Self::Unauthorized => "MCP.UNAUTHORIZED",
+            Self::RequestCancelled => "MCP.REQUEST_CANCELLED",
+            Self::Timeout => "MCP.TIMEOUT",
+            Self::TransportClosed => "MCP.TRANSPORT_CLOSED",
+            Self::TransportError => "MCP.TRANSPORT_ERROR",
+            Self::NotInitialized => "MCP.NOT_INITIALIZED",
+            Self::AlreadyConnected => "MCP.ALREADY_CONNECTED",
+            Self::DuplicateRegistration => "MCP.DUPLICATE_REGISTRATION",
+            Self::NotFound => "MCP.NOT_FOUND",
+            Self::ProtocolVersionMismatch => "MCP.PROTOCOL_VERSION_MISMATCH",
+            Self::HandlerFailed => "MCP.HANDLER_FAILED",
+        }
+    }
+
+    /// Whose fault an error of this kind usually is.
+    const fn blame(self) -> Blame {
+        match self {
+            Self::RequestCancelled
+            | Self::NotInitialized
+            | Self::AlreadyConnected
+            | Self::DuplicateRegistration
+            | Self::NotFound => Blame::Caller,
+            Self::Timeout | Self::TransportClosed | Self::TransportError => Blame::Transport,
+            _ => Blame::Peer,
+        }
+    }
+}
+
+impl Error {
+    /// An error of that kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            blame: kind.blame(),
+            message: message.into(),
+            object: None,
+            status: None,
+            source: None,
+        }))
+    }
+
+    /// An error of that kind, with its cause.
+    pub fn caused(
+        kind: ErrorKind,
+        message: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.source = Some(source.into());
+        error
+    }
+
+    /// The error that the peer answered with.
+    #[must_use]
+    pub fn from_object(object: ErrorObject) -> Self {
+        let kind = match object.code {
+            code::PARSE_ERROR | code::INVALID_REQUEST | mcp_code::HEADER_MISMATCH => ErrorKind::ProtocolInvalid,
+            code::METHOD_NOT_FOUND => ErrorKind::MethodNotFound,
+            code::INVALID_PARAMS | mcp_code::MISSING_CLIENT_CAPABILITY => ErrorKind::InvalidParams,
+            mcp_code::UNSUPPORTED_PROTOCOL_VERSION => ErrorKind::ProtocolVersionMismatch,
+            mcp_code::RESOURCE_NOT_FOUND => ErrorKind::NotFound,
+            _ => ErrorKind::InternalError,
+        };
+        let message = format!("the peer answered with error {}: {}", object.code, object.message);
+        let mut error = Self::new(kind, message);
+        error.0.object = Some(object);
+        error.0.blame = Blame::Peer;
+        error
+    }
+
+    /// The same error with the HTTP status that it came with.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// The same error with the blame put elsewhere.
+    #[must_use]
+    pub fn blaming(mut self, blame: Blame) -> Self {
+        self.0.blame = blame;
+        self
+    }
+
+    /// What kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub fn blame(&self) -> Blame {
+        self.0.blame
+    }
+
+    /// The HTTP status, where an HTTP response was the error.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
+    }
+
+    /// What the peer answered, where the error is an answer.
+    #[must_use]
+    pub fn object(&self) -> Option<&ErrorObject> {
+        self.0.object.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Why a tool failed, in words for the model that called it: it becomes a result with `isError`, never a protocol error.
+///
+/// Any error converts into it, so `?` works in handlers; only the error's own message is told, not its causes. For that
+/// reason it is no [`std::error::Error`] itself.
+pub struct ToolError(pub(crate) String);
+
+impl ToolError {
+    /// A failure with that message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl<E: StdError> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ToolError").field(&self.0).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_word_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn answers_keep_their_object_and_blame_the_peer() {
+        let error = Error::from_object(ErrorObject::new(-32002, "gone"));
+        assert_eq!((error.kind(), error.blame()), (ErrorKind::NotFound, Blame::Peer));
+        assert_eq!(error.object().unwrap().message, "gone");
+    }
+}

@@ -1,0 +1,158 @@
+use std::borrow::Cow;
+
+use mcp_jsonrpc::{ByteString, ErrorObject, Raw, code};
+
+use crate::{Era, Revision, Revisions, types::ClientCapability};
+
+/// The error codes that the protocol adds to JSON-RPC's.
+///
+/// Specification: *Overview, Error Codes*.
+pub mod mcp_code {
+    /// HTTP headers contradict the body, or are missing.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The request needs a capability that the client did not declare.
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// The request speaks a revision that the server does not accept.
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+    /// No such resource (up to 2025-11-25 only).
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+}
+
+/// Why a request gets an error instead of a result.
+///
+/// It says what went wrong, not how it is told: the code is decided where replies leave, the HTTP status in `mcp-http`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The message could not be read; the error says how.
+    Malformed(ErrorObject),
+    /// The message is no request that this connection takes.
+    InvalidRequest(Cow<'static, str>),
+    /// There is no such method in this revision, or nothing backs it.
+    MethodNotFound(ByteString),
+    /// The method's parameters do not fit.
+    InvalidParams(Cow<'static, str>),
+    /// `_meta` lacks what it must carry in this revision, or does not have its shape.
+    InvalidMeta(Cow<'static, str>),
+    /// The revision is not accepted here.
+    UnsupportedVersion {
+        /// What the request asked for.
+        requested: ByteString,
+        /// What the server accepts.
+        supported: Revisions,
+    },
+    /// The HTTP headers contradict the body, or are missing.
+    HeaderMismatch(Cow<'static, str>),
+    /// The client did not declare what the request needs.
+    MissingCapability(Vec<ClientCapability>),
+    /// Too much is waiting already.
+    Busy,
+    /// The time for it ran out.
+    TimedOut,
+    /// The server failed; what happened is told to the observer and the log, not to the peer.
+    Internal,
+    /// An error of the application's own.
+    Other(ErrorObject),
+}
+
+impl Fault {
+    /// The error as the wire has it in `revision`.
+    #[must_use]
+    pub fn to_error(&self, revision: Revision) -> ErrorObject {
+        let plain = |code, message: &Cow<'static, str>| ErrorObject::new(code, message.clone());
+        match self {
+            Self::Malformed(error) | Self::Other(error) => error.clone(),
+            Self::InvalidRequest(why) => plain(code::INVALID_REQUEST, why),
+            Self::MethodNotFound(method) => {
+                ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", shortened(method)))
+            }
+            Self::InvalidParams(why) | Self::InvalidMeta(why) => {
+                ErrorObject::new(code::INVALID_PARAMS, format!("Invalid params: {why}"))
+            }
+            Self::UnsupportedVersion { requested, supported } => unsupported(requested, *supported),
+            Self::HeaderMismatch(why) => plain(mcp_code::HEADER_MISMATCH, why),
+            Self::MissingCapability(missing) => missing_capability(missing, revision),
+            Self::Busy => ErrorObject::new(code::INTERNAL_ERROR, "Server busy: too many requests are waiting"),
+            Self::TimedOut => ErrorObject::new(code::INTERNAL_ERROR, "The request timed out in the server"),
+            Self::Internal => ErrorObject::new(code::INTERNAL_ERROR, "Internal error"),
+        }
+    }
+}
+
+/// Layers answer with a fault by failing with it.
+impl std::error::Error for Fault {}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_error(Revision::LATEST).message)
+    }
+}
+
+fn unsupported(requested: &ByteString, supported: Revisions) -> ErrorObject {
+    #[derive(serde::Serialize)]
+    struct Data<'a> {
+        supported: Vec<&'static str>,
+        requested: &'a str,
+    }
+    let data = Data { supported: supported.iter().map(Revision::as_str).collect(), requested: shortened(requested) };
+    with_data(ErrorObject::new(mcp_code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version"), &data)
+}
+
+/// The code exists in the modern era only; before it, the parameters could not be served as they are.
+fn missing_capability(missing: &[ClientCapability], revision: Revision) -> ErrorObject {
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data {
+        required_capabilities: std::collections::BTreeMap<&'static str, Raw>,
+    }
+    let names: Vec<_> = missing.iter().map(|capability| capability.name()).collect();
+    let code = match revision.era() {
+        Era::Modern => mcp_code::MISSING_CLIENT_CAPABILITY,
+        Era::Legacy => code::INVALID_PARAMS,
+    };
+    let message = format!("The client did not declare a capability that this request needs: {}", names.join(", "));
+    let required_capabilities = names.into_iter().map(|name| (name, Raw::empty_object())).collect();
+    with_data(ErrorObject::new(code, message), &Data { required_capabilities })
+}
+
+fn with_data(error: ErrorObject, data: &impl serde::Serialize) -> ErrorObject {
+    match Raw::encode(data) {
+        Ok(data) => error.with_data(data),
+        Err(_) => error,
+    }
+}
+
+/// What a peer sent goes back to it in messages, but not without bound.
+pub(crate) fn shortened(text: &str) -> &str {
+    const MOST: usize = 200;
+    let end = text.char_indices().map(|(index, _)| index).find(|index| *index >= MOST);
+    &text[..end.unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_capability_has_its_own_code_in_the_modern_era_only() {
+        let fault = Fault::MissingCapability(vec![ClientCapability::Sampling]);
+        let error = fault.to_error(Revision::LATEST);
+        assert_eq!(error.code, -32021);
+        assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"sampling":{}}}"#);
+        assert_eq!(fault.to_error(Revision::LATEST_LEGACY).code, -32602);
+    }
+
+    #[test]
+    fn an_unsupported_version_tells_what_is_supported() {
+        let supported = Revisions::of([Revision::V2026_07_28, Revision::V2025_11_25]);
+        let fault = Fault::UnsupportedVersion { requested: "1900-01-01".into(), supported };
+        let data = fault.to_error(Revision::LATEST).data.unwrap();
+        assert_eq!(data.as_str(), r#"{"supported":["2026-07-28","2025-11-25"],"requested":"1900-01-01"}"#);
+    }
+
+    #[test]
+    fn what_comes_back_is_bounded() {
+        assert_eq!(shortened(&"\u{e9}".repeat(1000)).len(), 200);
+        assert_eq!(shortened("abc"), "abc");
+    }
+}

@@ -1,0 +1,48 @@
+//! The Model Context Protocol: types, server and client, without sockets and without HTTP.
+//!
+//! Five revisions in two eras, one handler text for all of them. The transports are crates of their own (`mcp-stdio`,
+//! `mcp-http`), and `mcp-suite` gathers them behind features.
+//!
+//! ```
+//! use mcp_core::{Client, Server, Tool, ToolError, implementation};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use serde_json::json;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! async fn add(Add { a, b }: Add) -> Result<i64, ToolError> { Ok(a + b) }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let server = Server::builder(implementation!()).tool(Tool::new("add", add).describe("Add two integers")).build();
+//! let client = Client::connect(server).await?; // in memory; any transport likewise
+//! let sum: i64 = client.call("add", json!({ "a": 2, "b": 5 })).await?;
+//! assert_eq!(sum, 7);
+//! # Ok::<(), mcp_core::Error>(()) }).unwrap();
+//! ```
+
+pub mod client;
+mod error;
+mod fault;
+mod head;
+mod limits;
+mod mailbox;
+mod memory;
+pub mod method;
+pub mod origin;
+mod revision;
+pub mod server;
+pub mod types;
+mod wire;
+
+pub use client::{Client, ClientBuilder};
+pub use error::{Blame, Error, ErrorKind, ToolError};
+pub use fault::{Fault, mcp_code};
+pub use head::{ProgressToken, meta_key};
+pub use limits::Limits;
+pub use mcp_jsonrpc as jsonrpc;
+pub use memory::{MemoryWire, memory};
+pub use revision::{Era, Revision, Revisions};
+pub use server::{Arrival, Context, Exchange, Json, Reply, Server, ServerBuilder, Tool, ToolRegistry};
+pub use wire::{FrameSink, FrameSource, Wire};

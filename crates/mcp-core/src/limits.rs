@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use mcp_jsonrpc::DecodeLimits;
+
+/// Every bound that the crates of this family keep, with its default.
+///
+/// ```
+/// let limits = mcp_core::Limits::default().in_flight(8).message_bytes(64 * 1024);
+/// assert_eq!(limits.in_flight, 8);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest message, HTTP body or SSE event, in bytes. Default 4 MiB.
+    pub message_bytes: usize,
+    /// How deep arrays and objects in a message may nest. Default 128.
+    pub nesting: usize,
+    /// The longest request id or progress token, in bytes of JSON text. Default 256.
+    pub id_bytes: usize,
+    /// The longest pagination cursor that a server takes, in bytes. Default 1 KiB.
+    pub cursor_bytes: usize,
+    /// The most messages in a batch (2025-03-26 only). Default 64.
+    pub batch: usize,
+    /// Requests that run at once on one connection; more wait their turn. Default 64.
+    pub in_flight: usize,
+    /// Requests that wait on one connection; more are refused. Default 1024.
+    pub waiting: usize,
+    /// The most messages queued for writing on one connection or stream. Default 256.
+    pub queue_messages: usize,
+    /// The most bytes queued for writing on one connection or stream. Default 4 MiB.
+    pub queue_bytes: usize,
+    /// The most entries in one page of a list. Default 1000.
+    pub page: usize,
+    /// The most pages that a client follows in one list. Default 1000.
+    pub pages: usize,
+    /// How long a client waits for a reply without hearing of progress. Default 30 s.
+    pub request: Duration,
+    /// How long a client waits for a reply at most, with progress. Default 10 min.
+    pub request_at_most: Duration,
+    /// How long a client waits for an answer to its first question before it takes a server for a legacy one, on wires
+    /// without statuses. Default 5 s.
+    pub probe: Duration,
+    /// How long a tool may run. Default: as long as it likes.
+    pub handler: Option<Duration>,
+    /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
+    pub quiet: Duration,
+    /// How long a stream's reader may leave a full queue unread before its call is ended. Default 60 s.
+    pub stall: Duration,
+    /// How long calls may finish after their connection's input has ended. Default 10 s.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let decode = DecodeLimits::default();
+        Self {
+            message_bytes: 4 << 20,
+            nesting: decode.depth,
+            id_bytes: decode.id,
+            cursor_bytes: 1 << 10,
+            batch: decode.batch,
+            in_flight: 64,
+            waiting: 1024,
+            queue_messages: 256,
+            queue_bytes: 4 << 20,
+            page: 1000,
+            pages: 1000,
+            request: Duration::from_secs(30),
+            request_at_most: Duration::from_secs(600),
+            probe: Duration::from_secs(5),
+            handler: None,
+            quiet: Duration::from_secs(15),
+            stall: Duration::from_secs(60),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A setter by value for each field.
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        impl Limits {
+            $(
+                #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
+    waiting: usize, queue_messages: usize, queue_bytes: usize, page: usize, pages: usize, request: Duration,
+    request_at_most: Duration, probe: Duration, handler: Option<Duration>, quiet: Duration, stall: Duration,
+    grace: Duration,
+}
+
+impl Limits {
+    /// The bounds that concern decoding.
+    pub(crate) fn decode(&self) -> DecodeLimits {
+        let mut limits = DecodeLimits::default();
+        (limits.depth, limits.id, limits.batch) = (self.nesting, self.id_bytes, self.batch);
+        limits
+    }
+}

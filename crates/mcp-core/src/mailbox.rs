@@ -1,0 +1,219 @@
+//! A bounded queue with one reader: what leaves a connection, a stream, or a call.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use crate::Limits;
+
+/// A queue bounded by number and bytes. What must not be lost goes in over the bound ([`push`](Self::push)); its senders
+/// are themselves bounded. What may be dropped or waited with asks first ([`offer`](Self::offer)).
+#[derive(Debug)]
+pub(crate) struct Mailbox<T> {
+    state: Mutex<State<T>>,
+    filled: Notify,
+    emptied: Notify,
+    most: usize,
+    most_bytes: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<(T, usize)>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl<T> Mailbox<T> {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            state: Mutex::new(State { items: VecDeque::new(), bytes: 0, closed: false }),
+            filled: Notify::new(),
+            emptied: Notify::new(),
+            most: limits.queue_messages,
+            most_bytes: limits.queue_bytes,
+        }
+    }
+
+    /// Nothing that runs under the lock can panic half-way, so a poisoned one is as good as any.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_full(&self, state: &State<T>) -> bool {
+        state.items.len() >= self.most || state.bytes >= self.most_bytes
+    }
+
+    /// Queues an item whatever is queued already; false once the mailbox is closed.
+    pub(crate) fn push(&self, item: T, bytes: usize) -> bool {
+        let mut state = self.lock();
+        if state.closed {
+            return false;
+        }
+        state.items.push_back((item, bytes));
+        state.bytes += bytes;
+        drop(state);
+        self.filled.notify_one();
+        true
+    }
+
+    /// Queues an item if there is room. If there is none, it takes the place of the newest item for which it is `newer`,
+    /// or is dropped.
+    pub(crate) fn offer(&self, item: T, bytes: usize, newer: impl Fn(&T) -> bool) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        if !self.is_full(&state) {
+            drop(state);
+            self.push(item, bytes);
+        } else if let Some(old) = state.items.iter_mut().rev().find(|(old, _)| newer(old)) {
+            let freed = std::mem::replace(old, (item, bytes)).1;
+            state.bytes = state.bytes + bytes - freed;
+        }
+    }
+
+    /// Drops the queued items that are not to be kept.
+    pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
+        let mut state = self.lock();
+        state.items.retain(|(item, _)| keep(item));
+        state.bytes = state.items.iter().map(|(_, bytes)| bytes).sum();
+        drop(state);
+        self.emptied.notify_waiters();
+    }
+
+    /// The next item, if there is one now.
+    pub(crate) fn try_pop(&self) -> Option<T> {
+        let mut state = self.lock();
+        let (item, bytes) = state.items.pop_front()?;
+        state.bytes -= bytes;
+        drop(state);
+        self.emptied.notify_waiters();
+        Some(item)
+    }
+
+    /// Everything that is there now.
+    pub(crate) fn drain(&self, into: &mut Vec<T>) {
+        let mut state = self.lock();
+        into.extend(state.items.drain(..).map(|(item, _)| item));
+        state.bytes = 0;
+        drop(state);
+        self.emptied.notify_waiters();
+    }
+
+    /// The next item; `None` once the mailbox is closed and empty. Safe to drop while it waits.
+    pub(crate) async fn pop(&self) -> Option<T> {
+        loop {
+            if let Some(item) = self.try_pop() {
+                return Some(item);
+            }
+            if self.lock().closed {
+                // Wakes the next call too: a closed mailbox stays readable to its end.
+                self.filled.notify_one();
+                return self.try_pop();
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// Waits until something can be popped.
+    pub(crate) async fn filled(&self) {
+        while self.is_empty() && !self.lock().closed {
+            self.filled.notified().await;
+        }
+        self.filled.notify_one();
+    }
+
+    /// Waits until there is room, or nobody reads any more.
+    pub(crate) async fn room(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            let mut emptied = std::pin::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// Whether an offer would be taken, or nobody reads any more.
+    fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.closed || !self.is_full(&state)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().items.is_empty()
+    }
+
+    /// Refuses new items; those queued can still be read.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+        self.emptied.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mailbox(most: usize, bytes: usize) -> Mailbox<u32> {
+        Mailbox::new(&Limits::default().queue_messages(most).queue_bytes(bytes))
+    }
+
+    fn all(mailbox: &Mailbox<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| mailbox.try_pop()).collect()
+    }
+
+    #[test]
+    fn a_full_mailbox_takes_replies_and_keeps_the_newest_of_the_rest() {
+        let full = mailbox(2, 100);
+        for item in [10, 11, 12] {
+            full.offer(item, 1, |old| *old >= 10);
+        }
+        full.push(1, 1);
+        full.offer(13, 1, |old| *old == 99);
+        assert_eq!(all(&full), [10, 12, 1]);
+    }
+
+    #[test]
+    fn bytes_count_too() {
+        let full = mailbox(100, 10);
+        full.offer(1, 10, |_| false);
+        full.offer(2, 1, |_| false);
+        assert_eq!(all(&full), [1]);
+        full.offer(3, 1, |_| false);
+        full.retain(|item| *item != 3);
+        assert!(full.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_mailbox_reads_to_its_end() {
+        let mailbox = mailbox(8, 100);
+        mailbox.push(1, 1);
+        mailbox.close();
+        assert!(!mailbox.push(2, 1));
+        assert_eq!(mailbox.pop().await, Some(1));
+        assert_eq!(mailbox.pop().await, None);
+        assert_eq!(mailbox.pop().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn room_is_waited_for() {
+        let mailbox = std::sync::Arc::new(mailbox(1, 100));
+        mailbox.push(1, 1);
+        let waiting = tokio::spawn({
+            let mailbox = mailbox.clone();
+            async move { mailbox.room().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        mailbox.try_pop();
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,102 @@
+//! The methods of the protocol: each is a type, and the table is one screen.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Era,
+    types::{
+        CallToolParams, CallToolResult, DiscoverResult, InitializeParams, InitializeResult, ListToolsResult,
+        PaginatedParams,
+    },
+};
+
+/// A method: its name, its shapes, and the eras that have it.
+pub trait Method {
+    /// The name on the wire.
+    const NAME: &'static str;
+    /// The eras that have it.
+    const ERAS: &'static [Era];
+    /// What a client sends.
+    type Params: Serialize + DeserializeOwned;
+    /// What a client gets.
+    type Result: DeserializeOwned;
+}
+
+/// Parameters or a result without members of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Empty {}
+
+const LEGACY: &[Era] = &[Era::Legacy];
+const MODERN: &[Era] = &[Era::Modern];
+const BOTH: &[Era] = &[Era::Legacy, Era::Modern];
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, $eras:ident, $params:ty => $result:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            #[non_exhaustive]
+            pub struct $kind;
+
+            impl Method for $kind {
+                const NAME: &'static str = $name;
+                const ERAS: &'static [Era] = $eras;
+                type Params = $params;
+                type Result = $result;
+            }
+        )*
+
+        /// A method of the core protocol that servers answer.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum CoreMethod { $($kind),* }
+
+        impl CoreMethod {
+            /// The method of that name, if that era has it.
+            pub(crate) fn find(name: &str, era: Era) -> Option<Self> {
+                match name {
+                    $(<$kind as Method>::NAME if <$kind as Method>::ERAS.contains(&era) => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    /// Opens a legacy connection.
+    Initialize = "initialize", LEGACY, InitializeParams => InitializeResult;
+    /// Asks whether the other side is alive.
+    Ping = "ping", LEGACY, Empty => Empty;
+    /// Asks a modern server what it is.
+    Discover = "server/discover", MODERN, Empty => DiscoverResult;
+    /// Lists the tools.
+    ListTools = "tools/list", BOTH, PaginatedParams => ListToolsResult;
+    /// Calls a tool.
+    CallTool = "tools/call", BOTH, CallToolParams => CallToolResult;
+}
+
+/// The notifications' names.
+pub mod notification {
+    /// A legacy client is done with the handshake.
+    pub const INITIALIZED: &str = "notifications/initialized";
+    /// A request is given up.
+    pub const CANCELLED: &str = "notifications/cancelled";
+    /// A request goes on.
+    pub const PROGRESS: &str = "notifications/progress";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_era_has_only_its_own_methods() {
+        assert_eq!(CoreMethod::find("ping", Era::Legacy), Some(CoreMethod::Ping));
+        assert_eq!(CoreMethod::find("ping", Era::Modern), None);
+        assert_eq!(CoreMethod::find("initialize", Era::Modern), None);
+        assert_eq!(CoreMethod::find("server/discover", Era::Legacy), None);
+        assert_eq!(CoreMethod::find("tools/call", Era::Modern), Some(CoreMethod::CallTool));
+        assert_eq!(CoreMethod::find("Tools/Call", Era::Modern), None);
+    }
+}

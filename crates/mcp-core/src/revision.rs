@@ -1,0 +1,148 @@
+//! The protocol's revisions. Their dates stand here and nowhere else.
+
+use std::fmt;
+
+/// A revision of the protocol, older ones being smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Revision {
+    /// 2024-11-05, the first: no annotations, no structured content, no batches.
+    V2024_11_05,
+    /// 2025-03-26: Streamable HTTP, tool annotations, batches.
+    V2025_03_26,
+    /// 2025-06-18: structured content, elicitation, titles, no batches any more.
+    V2025_06_18,
+    /// 2025-11-25: icons, URL elicitation, sampling with tools. The last with a handshake.
+    V2025_11_25,
+    /// 2026-07-28: no handshake, no sessions; every request says what it speaks.
+    V2026_07_28,
+}
+
+/// How a peer speaks: with a handshake, or with metadata in each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Era {
+    /// Up to 2025-11-25: `initialize` first, then state that both sides keep.
+    Legacy,
+    /// From 2026-07-28 on: every request carries its version and capabilities in `_meta`.
+    Modern,
+}
+
+impl Revision {
+    /// All of them, newest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
+    /// The newest revision of the modern era.
+    pub const LATEST: Self = Self::V2026_07_28;
+    /// The newest revision of the legacy era: what a server offers to a client whose version it does not know.
+    pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+    /// What an HTTP request without a version header speaks, since that header came only later.
+    pub const WITHOUT_HEADER: Self = Self::V2025_03_26;
+
+    /// The date, as the wire has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision of that date.
+    #[must_use]
+    pub fn parse(date: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.as_str() == date)
+    }
+
+    /// The era.
+    #[must_use]
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2026_07_28 => Era::Modern,
+            _ => Era::Legacy,
+        }
+    }
+
+    /// Whether an array of messages is a batch, and not simply malformed.
+    #[must_use]
+    pub const fn has_batches(self) -> bool {
+        matches!(self, Self::V2025_03_26)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The revisions that one side accepts; never none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Revisions([bool; Revision::ALL.len()]);
+
+impl Default for Revisions {
+    fn default() -> Self {
+        Self([true; Revision::ALL.len()])
+    }
+}
+
+impl Revisions {
+    /// These revisions, or all where none is given.
+    pub fn of(revisions: impl IntoIterator<Item = Revision>) -> Self {
+        let mut set = [false; Revision::ALL.len()];
+        for revision in revisions {
+            set[revision as usize] = true;
+        }
+        if set.contains(&true) { Self(set) } else { Self::default() }
+    }
+
+    /// Whether `revision` is among them.
+    #[must_use]
+    pub fn contains(self, revision: Revision) -> bool {
+        self.0[revision as usize]
+    }
+
+    /// All of them, newest first.
+    pub fn iter(self) -> impl Iterator<Item = Revision> {
+        Revision::ALL.into_iter().filter(move |revision| self.contains(*revision))
+    }
+
+    /// The newest of an era.
+    #[must_use]
+    pub fn newest(self, era: Era) -> Option<Revision> {
+        self.iter().find(|revision| revision.era() == era)
+    }
+
+    /// The accepted revision of that date.
+    #[must_use]
+    pub fn find(self, date: &str) -> Option<Revision> {
+        Revision::parse(date).filter(|revision| self.contains(*revision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_read_back_and_order_is_age() {
+        for revision in Revision::ALL {
+            assert_eq!(Revision::parse(revision.as_str()), Some(revision));
+        }
+        assert!(Revision::ALL.is_sorted_by(|newer, older| newer > older));
+        assert_eq!(Revision::parse("1999-01-01"), None);
+    }
+
+    #[test]
+    fn a_set_is_never_empty_and_lists_newest_first() {
+        assert_eq!(Revisions::of([]), Revisions::default());
+        let two = Revisions::of([Revision::V2024_11_05, Revision::V2025_06_18]);
+        assert_eq!(two.iter().collect::<Vec<_>>(), [Revision::V2025_06_18, Revision::V2024_11_05]);
+        assert_eq!(two.newest(Era::Modern), None);
+        assert_eq!(two.newest(Era::Legacy), Some(Revision::V2025_06_18));
+        assert_eq!(two.find("2025-11-25"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Server path 3 of 9: decides the era of a request, once, and makes it an exchange. Before: `crates/mcp-jsonrpc/src/decode/mod.rs`. After: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`.
+
+use std::sync::Arc;
+
+use mcp_jsonrpc::{ByteString, Request};
+
+use crate::{
+    Era, Fault, Revision, Revisions,
+    head::Head,
+    server::{Core, Exchange, Reply, legacy, legacy::Session, modern, outlet::Outlet},
+};
+
+/// What a wire knows of a request beside its bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival<'a> {
+    pub(crate) version_header: Option<&'a str>,
+    pub(crate) http: bool,
+    pub(crate) session: Option<&'a Arc<Session>>,
+    pub(crate) outlet: Outlet,
+}
+
+impl<'a> Arrival<'a> {
+    /// A request that came by itself: no connection, no session, no headers.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self::default()
+    }
+
+    /// A request that came over HTTP, with the value of its `MCP-Protocol-Version` header.
+    #[must_use]
+    pub fn http(version_header: Option<&'a str>) -> Self {
+        Self { version_header, http: true, ..Self::default() }
+    }
+
+    /// A request that came over a shared wire.
+    pub(crate) fn duplex(session: &'a Arc<Session>, outlet: Outlet) -> Self {
+        Self { session: Some(session), outlet, ..Self::default() }
+    }
+}
+
+/// Makes a request an exchange, or answers it with what is wrong.
+pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
+    let id = request.id.clone();
+    // A refused request is answered as the era that its header names would have it.
+    let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
+    judge(core, request, arrival).map_err(|fault| Reply::refusal(Some(id), seems, fault))
+}
+
+fn judge(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
+    let head = Head::scan(request.params.as_ref(), core.limits.id_bytes)?;
+    let mut exchange = match spoken(core.revisions, head.meta.version.as_ref(), &arrival)? {
+        Spoken::Modern(revision) => modern::accept(request, head, revision)?,
+        Spoken::Legacy(header) => legacy::accept(core, request, head, header, &arrival)?,
+    };
+    exchange.outlet = arrival.outlet;
+    Ok(exchange)
+}
+
+/// What a request speaks, as far as it says so itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Modern(Revision),
+    /// A legacy revision, named by the header of an HTTP request or not at all.
+    Legacy(Option<Revision>),
+}
+
+/// The era: modern if `_meta` or the version header says so, before any session is looked at.
+///
+/// Specification: *Versioning and Compatibility*; *Streamable HTTP, Protocol Version Header*.
+fn spoken(accepted: Revisions, meta: Option<&ByteString>, arrival: &Arrival<'_>) -> Result<Spoken, Fault> {
+    let header = arrival.version_header;
+    let Some(meta) = meta else { return without_meta(accepted, header) };
+    if arrival.http && header != Some(meta) {
+        return Err(header_mismatch(header, meta));
+    }
+    match accepted.find(meta) {
+        Some(revision) if revision.era() == Era::Modern => Ok(Spoken::Modern(revision)),
+        _ => Err(unsupported(meta.clone(), accepted)),
+    }
+}
+
+fn without_meta(accepted: Revisions, header: Option<&str>) -> Result<Spoken, Fault> {
+    let Some(header) = header else { return Ok(Spoken::Legacy(None)) };
+    match Revision::parse(header) {
+        Some(revision) if revision.era() == Era::Modern => Err(modern::missing_version()),
+        Some(revision) => Ok(Spoken::Legacy(Some(revision))),
+        None => Err(unsupported(header.into(), accepted)),
+    }
+}
+
+fn unsupported(requested: ByteString, supported: Revisions) -> Fault {
+    Fault::UnsupportedVersion { requested, supported }
+}
+
+fn header_mismatch(header: Option<&str>, meta: &str) -> Fault {
+    use crate::fault::shortened;
+    Fault::HeaderMismatch(match header {
+        None => "Header mismatch: the MCP-Protocol-Version header is missing".into(),
+        Some(header) => format!(
+            "Header mismatch: MCP-Protocol-Version header value '{}' does not match body value '{}'",
+            shortened(header).escape_debug(),
+            shortened(meta).escape_debug()
+        )
+        .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(meta: Option<&str>, arrival: Arrival<'_>) -> Result<Spoken, i64> {
+        let meta = meta.map(ByteString::from);
+        spoken(Revisions::default(), meta.as_ref(), &arrival).map_err(|fault| fault.to_error(Revision::LATEST).code)
+    }
+
+    #[test]
+    fn the_era_of_a_request() {
+        let (modern, legacy) = (Some("2026-07-28"), Some("2025-06-18"));
+        for (meta, arrival, expected) in [
+            (modern, Arrival::alone(), Ok(Spoken::Modern(Revision::V2026_07_28))),
+            (modern, Arrival::http(modern), Ok(Spoken::Modern(Revision::V2026_07_28))),
+            (modern, Arrival::http(None), Err(-32020)),
+            (modern, Arrival::http(legacy), Err(-32020)),
+            (modern, Arrival::http(Some("2026-07-28 ")), Err(-32020)),
+            (legacy, Arrival::alone(), Err(-32022)),
+            (Some("v999"), Arrival::alone(), Err(-32022)),
+            (Some("v999"), Arrival::http(Some("v999")), Err(-32022)),
+            (Some("v999"), Arrival::http(modern), Err(-32020)),
+            (None, Arrival::http(modern), Err(-32602)),
+            (None, Arrival::http(Some("1999-01-01")), Err(-32022)),
+            (None, Arrival::http(legacy), Ok(Spoken::Legacy(Some(Revision::V2025_06_18)))),
+            (None, Arrival::http(None), Ok(Spoken::Legacy(None))),
+            (None, Arrival::alone(), Ok(Spoken::Legacy(None))),
+        ] {
+            assert_eq!(judged(meta, arrival.clone()), expected, "{meta:?} {arrival:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use std::sync::Arc;
+
+use mcp_jsonrpc::Raw;
+use tower::{BoxError, Layer, Service, util::BoxCloneSyncService};
+
+use crate::{
+    Error, Exchange, Limits, Reply, Revision, Revisions, Server, Tool, ToolRegistry,
+    head::meta_key,
+    server::{Core, Inner, layers::BuildStack, layers::Stack},
+    types::Implementation,
+};
+
+/// A [`Server`] in the making.
+#[must_use = "a builder does nothing until it is built"]
+pub struct ServerBuilder {
+    info: Implementation,
+    tells_its_name: bool,
+    instructions: Option<String>,
+    revisions: Revisions,
+    limits: Limits,
+    tools: Vec<Tool>,
+    layers: Vec<Box<dyn BuildStack>>,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            tells_its_name: true,
+            instructions: None,
+            revisions: Revisions::default(),
+            limits: Limits::default(),
+            tools: Vec::new(),
+            layers: Vec::new(),
+        }
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Says how to use the server, for a model.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Accepts only these revisions; with none given, all. Default: all.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.revisions = Revisions::of(revisions);
+        self
+    }
+
+    /// Sets the bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether results of the modern era carry the server's name and version in `_meta`. Default: yes.
+    ///
+    /// Specification: *Overview, Per-response protocol fields*.
+    pub fn tell_name(mut self, tell: bool) -> Self {
+        self.tells_its_name = tell;
+        self
+    }
+
+    /// Puts a `tower` layer between accepting a request and dispatching it, around those added before.
+    ///
+    /// A layer sees requests only. It refuses one by failing: a [`Fault`](crate::Fault) says with what, tower's own
+    /// time-outs and shed loads are known, anything else is an internal error.
+    pub fn layer<L, S>(mut self, layer: L) -> Self
+    where
+        L: Layer<BoxCloneSyncService<Exchange, Reply, BoxError>, Service = S> + Send + 'static,
+        S: Service<Exchange, Response = Reply> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        self.layers.push(Box::new(layer));
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Panics
+    /// When two tools have one name, or one has none; [`try_build`](Self::try_build) returns that as an error.
+    #[must_use]
+    pub fn build(self) -> Server {
+        match self.try_build() {
+            Ok(server) => server,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The server, or what is wrong with it.
+    ///
+    /// # Errors
+    /// As [`ToolRegistry::add`].
+    pub fn try_build(self) -> Result<Server, Error> {
+        let tools = ToolRegistry::default();
+        tools.add(self.tools)?;
+        let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);
+        let core = Arc::new(Core {
+            server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),
+            info: self.info,
+            instructions: self.instructions,
+            revisions: self.revisions,
+            limits: self.limits,
+            tools,
+        });
+        let stack = Stack::new(&core, self.layers);
+        Ok(Server::new(Inner { core, stack }))
+    }
+}

@@ -1,0 +1,266 @@
+//! Server path 1 of 9 (shared wires): one loop a connection, whatever the wire. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+};
+
+use futures_util::FutureExt;
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, Request, RequestId};
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Revision, Server, Wire,
+    mailbox::Mailbox,
+    method::notification,
+    server::{
+        inflight::InFlight,
+        legacy::Session,
+        outlet::{Outgoing, OutgoingKind, Outlet},
+        refusal, too_long,
+    },
+};
+
+/// Serves one connection to its end: the peer's end of input, or a failure of the wire.
+///
+/// Calls that run when the input ends may finish within [`Limits::grace`](crate::Limits). Dropping the future ends
+/// the connection and every call on it.
+///
+/// # Errors
+/// [`ErrorKind::TransportError`] when the wire fails.
+pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
+    let (source, sink) = wire.split();
+    let mut connection = Connection::new(server);
+    let mut writing = std::pin::pin!(write(connection.outbox.clone(), sink));
+    let mut reading = std::pin::pin!(connection.read(source));
+    // Both run in this task; what is ready when reading pauses leaves in one write.
+    let (read, written) = tokio::select! {
+        biased;
+        read = &mut reading => (read, writing.await),
+        written = &mut writing => (Ok(()), written),
+    };
+    read.and(written).map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error))
+}
+
+async fn write(outbox: Arc<Mailbox<Outgoing>>, mut sink: impl FrameSink) -> std::io::Result<()> {
+    let (mut ready, mut frames) = (Vec::new(), Vec::new());
+    loop {
+        outbox.filled().await;
+        outbox.drain(&mut ready);
+        if ready.is_empty() {
+            return sink.close().await;
+        }
+        frames.extend(ready.drain(..).map(|outgoing| outgoing.frame));
+        sink.send(&mut frames).await?;
+    }
+}
+
+struct Connection {
+    server: Server,
+    session: Arc<Session>,
+    outbox: Arc<Mailbox<Outgoing>>,
+    in_flight: Arc<Mutex<InFlight<AbortHandle>>>,
+    tasks: JoinSet<()>,
+    /// What came while as much as may run was running.
+    waiting: VecDeque<Request>,
+    /// The number of the next call.
+    next: u64,
+}
+
+/// What the loop waits for.
+enum Event {
+    Frame(Frame),
+    Finished,
+    End,
+}
+
+impl Connection {
+    fn new(server: Server) -> Self {
+        Self {
+            outbox: Arc::new(Mailbox::new(server.limits())),
+            server,
+            session: Arc::default(),
+            in_flight: Arc::default(),
+            tasks: JoinSet::new(),
+            waiting: VecDeque::new(),
+            next: 0,
+        }
+    }
+
+    async fn read(&mut self, mut source: impl FrameSource) -> std::io::Result<()> {
+        loop {
+            match self.event(&mut source).await? {
+                Event::Frame(frame) => self.on_frame(frame).await,
+                Event::Finished => self.start_waiting().await,
+                Event::End => break,
+            }
+            // A peer that does not read its answers is not read from either.
+            self.outbox.room().await;
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    async fn event(&mut self, source: &mut impl FrameSource) -> std::io::Result<Event> {
+        tokio::select! {
+            biased;
+            Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
+            frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
+        }
+    }
+
+    async fn on_frame(&mut self, frame: Frame) {
+        let inbound = match frame {
+            Frame::Line(bytes) => self.server.decode(bytes),
+            _ => Inbound::Malformed(too_long(self.server.limits())),
+        };
+        match inbound {
+            Inbound::One(Message::Request(request)) => self.on_request(request).await,
+            Inbound::One(Message::Notification(notification)) => self.on_notification(&notification),
+            Inbound::One(_) => tracing::debug!("a response to no request was dropped"),
+            Inbound::Batch(items) => self.on_batch(items),
+            Inbound::Malformed(malformed) => {
+                tracing::debug!(error = %malformed.error.message, "a message could not be read");
+                self.push(&refusal(malformed));
+            }
+            _ => {}
+        }
+    }
+
+    async fn on_request(&mut self, request: Request) {
+        let limits = self.server.limits();
+        if self.in_flight().contains(&request.id) || self.waiting.iter().any(|waiting| waiting.id == request.id) {
+            let why = "Invalid request: a request with this id is running";
+            self.refuse(request.id, Fault::InvalidRequest(why.into()));
+        } else if self.tasks.len() < limits.in_flight {
+            self.start(request).await;
+        } else if self.waiting.len() < limits.waiting {
+            self.waiting.push_back(request);
+        } else {
+            self.refuse(request.id, Fault::Busy);
+        }
+    }
+
+    /// Polls a call once before it gets a task of its own: most are answered by then.
+    async fn start(&mut self, request: Request) {
+        let (id, number) = (request.id.clone(), self.number());
+        let outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: number };
+        let mut answer = match self.server.accept(request, Arrival::duplex(&self.session, outlet)) {
+            Ok(exchange) => self.server.call(exchange),
+            Err(reply) => return self.push(&reply),
+        };
+        match std::future::poll_fn(|cx| Poll::Ready(answer.poll_unpin(cx))).await {
+            Poll::Ready(reply) => self.push(&reply),
+            Poll::Pending => self.spawn(id, number, answer),
+        }
+    }
+
+    fn spawn(&mut self, id: RequestId, number: u64, answer: impl Future<Output = Reply> + Send + 'static) {
+        self.in_flight().begin(id.clone(), number);
+        let (server, outbox, in_flight) = (self.server.clone(), self.outbox.clone(), self.in_flight.clone());
+        let handle = self.tasks.spawn({
+            let id = id.clone();
+            async move {
+                let frame = server.encode(&answer.await);
+                let mut in_flight = lock(&in_flight);
+                if in_flight.finish(&id, number) {
+                    // Under the lock, so that a cancellation comes before or after, and not between.
+                    outbox
+                        .push(Outgoing { call: number, kind: OutgoingKind::Reply, frame: frame.clone() }, frame.len());
+                }
+            }
+        });
+        self.in_flight().stoppable(&id, number, handle);
+    }
+
+    async fn start_waiting(&mut self) {
+        while self.tasks.len() < self.server.limits().in_flight {
+            let Some(request) = self.waiting.pop_front() else { return };
+            self.start(request).await;
+        }
+    }
+
+    fn on_notification(&mut self, notification: &Notification) {
+        match &*notification.method {
+            notification::CANCELLED => self.cancel(notification.params.as_ref()),
+            // Nothing waits for it: requests are served from the answer to `initialize` on.
+            notification::INITIALIZED => {}
+            other => tracing::debug!(method = other, "a notification of no known kind was ignored"),
+        }
+    }
+
+    /// After this, nothing of the call is written any more. What names no running request is ignored.
+    ///
+    /// Specification: *Cancellation*.
+    fn cancel(&mut self, params: Option<&Raw>) {
+        let Some(id) = params.and_then(|params| request_id(params, self.server.limits().id_bytes)) else { return };
+        self.waiting.retain(|request| request.id != id);
+        let cancelled = self.in_flight().cancel(&id);
+        if let Some((number, handle)) = cancelled {
+            if let Some(handle) = handle {
+                handle.abort();
+            }
+            self.outbox.retain(|outgoing| outgoing.call != number);
+        }
+    }
+
+    /// A batch runs as one call, which nothing can cancel.
+    fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>) {
+        let (server, session, outbox, number) =
+            (self.server.clone(), self.session.clone(), self.outbox.clone(), self.number());
+        self.tasks.spawn(async move {
+            let outlet = Outlet::Mailbox { mailbox: outbox.clone(), call: number };
+            if let Some(frame) = server.answer_batch(items, Arrival::duplex(&session, outlet)).await {
+                let bytes = frame.len();
+                outbox.push(Outgoing { call: number, kind: OutgoingKind::Reply, frame }, bytes);
+            }
+        });
+    }
+
+    /// The input has ended: what runs may finish, within the grace.
+    async fn finish(&mut self) {
+        let until = Instant::now() + self.server.limits().grace;
+        while !self.tasks.is_empty() {
+            if timeout_at(until, self.tasks.join_next()).await.is_err() {
+                tracing::debug!("calls outlived their connection's grace and were cancelled");
+                break;
+            }
+            self.start_waiting().await;
+        }
+        self.tasks.shutdown().await;
+        self.outbox.close();
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn refuse(&mut self, id: RequestId, fault: Fault) {
+        self.push(&Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault));
+    }
+
+    fn push(&mut self, reply: &Reply) {
+        let frame: Bytes = self.server.encode(reply);
+        let bytes = frame.len();
+        self.outbox.push(Outgoing { call: 0, kind: OutgoingKind::Reply, frame }, bytes);
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, InFlight<AbortHandle>> {
+        lock(&self.in_flight)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The request that a cancellation names.
+fn request_id(params: &Raw, most: usize) -> Option<RequestId> {
+    let members = Members::scan(params.as_str(), &["requestId"]).ok()?;
+    RequestId::parse_shared(params.slice(members.get(0)?), most).ok()
+}

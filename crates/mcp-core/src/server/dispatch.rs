@@ -1,0 +1,109 @@
+//! Server path 6 of 9: the method table, and the future that a call is. Before: `crates/mcp-core/src/server/mod.rs`. After: `crates/mcp-core/src/server/features/tools.rs`.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, CatchUnwind},
+};
+use mcp_jsonrpc::RequestId;
+use tokio::time::Sleep;
+
+use crate::{
+    Fault, Reply, Revision,
+    method::CoreMethod,
+    server::{Core, Exchange, features::tools, legacy, modern, reply::Body, tool::Outcome},
+};
+
+/// Starts answering an exchange.
+pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
+    let (id, revision) = (exchange.id.clone(), exchange.revision);
+    let state = match start(core, exchange) {
+        Ok(running) => running,
+        Err(fault) => Running::Done(Some(Err(fault))),
+    };
+    Call { id, revision, state }
+}
+
+/// The method table.
+fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+    let unknown = || Fault::MethodNotFound(exchange.method.clone());
+    let method = CoreMethod::find(&exchange.method, exchange.revision.era()).ok_or_else(unknown)?;
+    let body = match method {
+        CoreMethod::Initialize => legacy::initialize(core, &exchange)?,
+        CoreMethod::Ping => Body::default(),
+        CoreMethod::Discover => modern::discover(core)?,
+        CoreMethod::ListTools if core.offers_tools() => tools::list(core, &exchange)?,
+        CoreMethod::CallTool if core.offers_tools() => return tools::call(core, exchange),
+        CoreMethod::ListTools | CoreMethod::CallTool => return Err(unknown()),
+    };
+    Ok(Running::Done(Some(Ok(body))))
+}
+
+/// A call that is being answered. Dropping it cancels it.
+#[must_use = "a call runs only while it is polled"]
+pub(super) struct Call {
+    id: RequestId,
+    revision: Revision,
+    state: Running,
+}
+
+/// How far a call is.
+pub(crate) enum Running {
+    /// Answered; taken once.
+    Done(Option<Result<Body, Fault>>),
+    /// A handler runs.
+    Handler { future: Unwinding, timeout: Option<Timeout> },
+}
+
+type Unwinding = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Outcome>>>;
+
+pub(crate) struct Timeout {
+    after: Duration,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Running {
+    /// Starts a handler; a panic on the way to its future is caught as one within it is.
+    pub(crate) fn start(timeout: Option<Duration>, start: impl FnOnce() -> BoxFuture<'static, Outcome>) -> Self {
+        let Ok(future) = catch_unwind(AssertUnwindSafe(start)) else { return Self::Done(Some(Err(panicked()))) };
+        let timeout = timeout.map(|after| Timeout { after, sleep: Box::pin(tokio::time::sleep(after)) });
+        Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout }
+    }
+
+    fn poll(&mut self, revision: Revision, cx: &mut Context<'_>) -> Poll<Result<Body, Fault>> {
+        let (future, timeout) = match self {
+            Self::Done(outcome) => return Poll::Ready(outcome.take().unwrap_or(Err(Fault::Internal))),
+            Self::Handler { future, timeout } => (future, timeout),
+        };
+        match future.poll_unpin(cx) {
+            Poll::Ready(Ok(outcome)) => return Poll::Ready(tools::finish(outcome, revision)),
+            Poll::Ready(Err(_)) => return Poll::Ready(Err(panicked())),
+            Poll::Pending => {}
+        }
+        let Some(timeout) = timeout else { return Poll::Pending };
+        timeout.sleep.poll_unpin(cx).map(|()| tools::timed_out(timeout.after, revision))
+    }
+}
+
+/// What a panic said may hold anything, so it goes no further than the process's own panic hook.
+fn panicked() -> Fault {
+    tracing::error!("a handler panicked; its caller gets an internal error");
+    Fault::Internal
+}
+
+impl Future for Call {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        let revision = self.revision;
+        self.state.poll(revision, cx).map(|outcome| Reply::new(self.id.clone(), revision, outcome))
+    }
+}

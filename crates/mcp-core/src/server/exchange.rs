@@ -1,0 +1,94 @@
+use std::sync::Arc;
+
+use mcp_jsonrpc::{ByteString, Raw, Request, RequestId};
+
+use crate::{
+    Revision,
+    head::{Head, ProgressToken},
+    server::{legacy::Session, outlet::Outlet},
+    types::{ClientCapabilities, Implementation},
+};
+
+/// One request on its way through the server: what was asked, by whom, in which revision.
+///
+/// It owns shares of the message it came in and is `'static`, so layers and tasks can hold it. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pub(crate) id: RequestId,
+    pub(crate) method: ByteString,
+    pub(crate) params: Option<Raw>,
+    pub(crate) head: Head,
+    pub(crate) revision: Revision,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) outlet: Outlet,
+}
+
+impl Exchange {
+    pub(crate) fn new(request: Request, head: Head, revision: Revision) -> Self {
+        let Request { id, method, params, .. } = request;
+        Self { id, method, params, head, revision, session: None, outlet: Outlet::None }
+    }
+
+    /// The request's id.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The revision that the request speaks.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The parameters as they came in.
+    #[must_use]
+    pub fn params(&self) -> Option<&Raw> {
+        self.params.as_ref()
+    }
+
+    /// The parameter `name`: of a tool or a prompt.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.head.name.as_deref()
+    }
+
+    /// The parameter `uri`: of a resource.
+    #[must_use]
+    pub fn uri(&self) -> Option<&str> {
+        self.head.uri.as_deref()
+    }
+
+    /// The parameter `_meta` as it came in.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Raw> {
+        self.head.meta.raw.as_ref()
+    }
+
+    /// What progress notifications about this request name, if the client wants any.
+    #[must_use]
+    pub fn progress_token(&self) -> Option<&ProgressToken> {
+        self.head.meta.progress_token.as_ref()
+    }
+
+    /// Who the client says it is: in this request, or in the handshake of its session.
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        let handshake = self.session.as_ref().and_then(|session| session.handshake());
+        self.head.meta.client_info.as_ref().or(handshake.map(|handshake| &handshake.client_info))?.decode().ok()
+    }
+
+    /// What the client can do: as this request says, or the handshake of its session.
+    #[must_use]
+    pub fn client_capabilities(&self) -> ClientCapabilities {
+        let handshake = self.session.as_ref().and_then(|session| session.handshake());
+        let raw = self.head.meta.client_capabilities.as_ref().or(handshake.map(|handshake| &handshake.capabilities));
+        raw.and_then(|raw| raw.decode().ok()).unwrap_or_default()
+    }
+}

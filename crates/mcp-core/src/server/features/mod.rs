@@ -1,0 +1,3 @@
+//! What servers offer, a file a feature.
+
+pub(super) mod tools;

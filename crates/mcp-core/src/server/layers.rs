@@ -1,0 +1,106 @@
+//! Where `tower` layers sit: between accepting a request and dispatching it.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use mcp_jsonrpc::RequestId;
+use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
+
+use crate::{
+    Exchange, Fault, Reply, Revision,
+    server::{Core, dispatch, dispatch::Call},
+};
+
+/// A service whose layers are erased.
+type Layered = BoxCloneSyncService<Exchange, Reply, BoxError>;
+
+/// The way from an exchange to its reply.
+#[derive(Clone)]
+pub(super) enum Stack {
+    /// Straight to dispatch.
+    Bare,
+    /// Through layers first.
+    Layered(Layered),
+}
+
+/// The innermost service: the dispatch itself. It never fails; what goes wrong is a reply too.
+#[derive(Clone)]
+pub struct Dispatch(Arc<Core>);
+
+impl Service<Exchange> for Dispatch {
+    type Response = Reply;
+    type Error = Infallible;
+    type Future = Dispatching;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, exchange: Exchange) -> Dispatching {
+        Dispatching(dispatch::dispatch(&self.0, exchange))
+    }
+}
+
+/// What [`Dispatch`] returns.
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Dispatching(Call);
+
+impl Future for Dispatching {
+    type Output = Result<Reply, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_unpin(cx).map(Ok)
+    }
+}
+
+/// Builds the stack of one layer around all that are inside it.
+pub(super) trait BuildStack: Send {
+    fn build(self: Box<Self>, inner: Layered) -> Layered;
+}
+
+impl<L, S> BuildStack for L
+where
+    L: Layer<Layered, Service = S> + Send,
+    S: Service<Exchange, Response = Reply> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    fn build(self: Box<Self>, inner: Layered) -> Layered {
+        BoxCloneSyncService::new(self.layer(inner).map_err(Into::into))
+    }
+}
+
+impl Stack {
+    /// `layers` in the order in which they were added: the last one is met first.
+    pub(super) fn new(core: &Arc<Core>, layers: Vec<Box<dyn BuildStack>>) -> Self {
+        if layers.is_empty() {
+            return Self::Bare;
+        }
+        let inner = BoxCloneSyncService::new(Dispatch(core.clone()).map_err(|never| match never {}));
+        Self::Layered(layers.into_iter().fold(inner, |inner, layer| layer.build(inner)))
+    }
+
+    /// A layer's error is answered as a fault, and told to nobody but the log.
+    pub(super) fn call(service: &Layered, exchange: Exchange) -> BoxFuture<'static, Reply> {
+        let (id, revision) = (exchange.id.clone(), exchange.revision);
+        let answer = service.clone().oneshot(exchange);
+        Box::pin(async move { answer.await.unwrap_or_else(|error| refused(&error, id, revision)) })
+    }
+}
+
+fn refused(error: &BoxError, id: RequestId, revision: Revision) -> Reply {
+    let fault = match error.downcast_ref::<Fault>() {
+        Some(fault) => fault.clone(),
+        None if error.is::<tower::timeout::error::Elapsed>() => Fault::TimedOut,
+        None if error.is::<tower::load_shed::error::Overloaded>() => Fault::Busy,
+        None => Fault::Internal,
+    };
+    tracing::debug!(%error, "a layer refused a request");
+    Reply::refusal(Some(id), revision, fault)
+}

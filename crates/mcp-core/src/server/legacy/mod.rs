@@ -1,0 +1,76 @@
+//! Server path 4 of 9 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs`.
+
+mod handshake;
+mod session;
+
+pub(super) use handshake::initialize;
+use mcp_jsonrpc::Request;
+pub use session::{Handshake, Session};
+
+use crate::{
+    Era, Fault, Revision, Revisions,
+    head::Head,
+    method::{Initialize, Method, Ping},
+    server::{Arrival, Core, Exchange},
+};
+
+pub(super) fn accept(
+    core: &Core,
+    request: Request,
+    head: Head,
+    header: Option<Revision>,
+    arrival: &Arrival<'_>,
+) -> Result<Exchange, Fault> {
+    let revision = revision(core.revisions, &request.method, header, arrival)?;
+    let mut exchange = Exchange::new(request, head, revision);
+    exchange.session = arrival.session.cloned();
+    Ok(exchange)
+}
+
+/// What a request speaks that does not say so itself.
+fn revision(
+    accepted: Revisions,
+    method: &str,
+    header: Option<Revision>,
+    arrival: &Arrival<'_>,
+) -> Result<Revision, Fault> {
+    let Some(latest) = accepted.newest(Era::Legacy) else { return Err(only_modern(accepted, header, arrival.http)) };
+    if let Some(handshake) = arrival.session.and_then(|session| session.handshake()) {
+        return Ok(handshake.revision);
+    }
+    match (method, arrival.session) {
+        // It negotiates, so no header can bind it.
+        (Initialize::NAME | Ping::NAME, _) => Ok(latest),
+        (_, Some(_)) => Err(outside_any_handshake()),
+        (_, None) if arrival.http => accepted_or_refused(accepted, header.unwrap_or(Revision::WITHOUT_HEADER)),
+        (_, None) => Ok(latest),
+    }
+}
+
+fn accepted_or_refused(accepted: Revisions, revision: Revision) -> Result<Revision, Fault> {
+    let requested = revision.as_str().into();
+    accepted.find(revision.as_str()).ok_or(Fault::UnsupportedVersion { requested, supported: accepted })
+}
+
+/// On a shared wire a request belongs to the handshake before it, or says itself what it speaks.
+fn outside_any_handshake() -> Fault {
+    Fault::InvalidParams(
+        "this connection has no handshake yet: send `initialize` first, or put \
+         `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities` into `_meta`"
+            .into(),
+    )
+}
+
+/// Names the versions, since this may be all that a legacy client's user gets to see.
+fn only_modern(accepted: Revisions, header: Option<Revision>, http: bool) -> Fault {
+    let versions: Vec<_> = accepted.iter().map(Revision::as_str).collect();
+    let advice =
+        format!("this server takes no handshake; it speaks {} with `_meta` in each request", versions.join(", "));
+    match header {
+        Some(header) => Fault::UnsupportedVersion { requested: header.as_str().into(), supported: accepted },
+        None if http => Fault::HeaderMismatch(
+            format!("Header mismatch: the MCP-Protocol-Version header is missing; {advice}").into(),
+        ),
+        None => Fault::InvalidParams(advice.into()),
+    }
+}

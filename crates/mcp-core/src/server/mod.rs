@@ -1,0 +1,231 @@
+//! Server path 5 of 9: the server itself, and the layers between accepting and dispatching. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
+
+mod accept;
+mod batch;
+mod builder;
+mod connection;
+mod context;
+mod dispatch;
+mod exchange;
+mod features;
+mod inflight;
+mod layers;
+pub mod legacy;
+mod modern;
+mod outlet;
+mod registry;
+mod reply;
+mod stream;
+mod tool;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll},
+};
+
+pub use accept::Arrival;
+pub use builder::ServerBuilder;
+pub use connection::serve;
+pub use context::{Context, Told};
+pub use exchange::Exchange;
+use futures_util::{FutureExt, future::BoxFuture};
+use layers::Stack;
+pub use layers::{Dispatch, Dispatching};
+use mcp_jsonrpc::{Bytes, ErrorObject, Inbound, Malformed, Message, Raw, Request, Response, code, decode};
+pub use registry::ToolRegistry;
+pub use reply::Reply;
+pub use stream::NotificationStream;
+pub(crate) use tool::Handler;
+pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
+
+use crate::{
+    Fault, Limits, Revision, Revisions,
+    types::{Implementation, ServerCapabilities},
+};
+
+/// A server: tools, and what answers for them. Cloning is cheap, and all clones are one server.
+///
+/// It knows no wire. Transports hand it what they carry, and so can you: [`handle`](Self::handle) takes bytes,
+/// [`dispatch`](Self::dispatch) a request.
+///
+/// ```
+/// # use mcp_core::{Server, Tool, ToolError, implementation};
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// async fn now() -> Result<&'static str, ToolError> { Ok("noon") }
+///
+/// let server = Server::builder(implementation!()).tool(Tool::new("now", now)).build();
+/// let reply = server.handle(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"now"}}"#).await.unwrap();
+/// assert_eq!(reply, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"noon"}]}}"#);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    stack: Stack,
+}
+
+/// What all exchanges share.
+pub(crate) struct Core {
+    info: Implementation,
+    /// The `_meta` member that names the server, if it is told.
+    server_info: Option<String>,
+    instructions: Option<String>,
+    revisions: Revisions,
+    limits: Limits,
+    tools: ToolRegistry,
+}
+
+impl Core {
+    /// Only what something backs is advertised.
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities { tools: self.offers_tools().then(Raw::empty_object), ..ServerCapabilities::default() }
+    }
+
+    fn offers_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+}
+
+impl Server {
+    /// A server to be configured. [`implementation!`](crate::implementation) names it after the calling crate.
+    pub fn builder(info: Implementation) -> ServerBuilder {
+        ServerBuilder::new(info)
+    }
+
+    fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// The tools, to be added to and removed from while the server runs.
+    #[must_use]
+    pub fn tools(&self) -> &ToolRegistry {
+        &self.0.core.tools
+    }
+
+    /// The bounds that the server keeps.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.core.limits
+    }
+
+    /// The revisions that the server accepts.
+    #[must_use]
+    pub fn revisions(&self) -> Revisions {
+        self.0.core.revisions
+    }
+
+    /// Answers one message that came by itself. Without a handshake and without `_meta`, it is taken as the newest
+    /// legacy revision. A notification has no answer.
+    pub async fn handle(&self, message: impl Into<Bytes>) -> Option<Bytes> {
+        let arrival = Arrival::alone();
+        match self.decode(message.into()) {
+            Inbound::One(Message::Request(request)) => Some(self.encode(&self.answer(request, arrival).await)),
+            Inbound::One(_) => None,
+            Inbound::Batch(items) => self.answer_batch(items, arrival).await,
+            Inbound::Malformed(malformed) => Some(self.encode(&refusal(malformed))),
+            _ => None,
+        }
+    }
+
+    /// Answers one request that came by itself; see [`handle`](Self::handle).
+    pub async fn dispatch(&self, request: Request) -> Response {
+        let id = request.id.clone();
+        let frame = self.encode(&self.answer(request, Arrival::alone()).await);
+        match decode(frame, &self.limits().decode()) {
+            Inbound::One(Message::Response(response)) => response,
+            // What this server writes is a response, unless its application broke the limits that it set itself.
+            _ => Response::new(id, Err(ErrorObject::new(code::INTERNAL_ERROR, "the reply breaks the limits"))),
+        }
+    }
+
+    async fn answer(&self, request: Request, arrival: Arrival<'_>) -> Reply {
+        match self.accept(request, arrival) {
+            Ok(exchange) => self.call(exchange).await,
+            Err(reply) => reply,
+        }
+    }
+
+    /// Reads a message. For transports, as all that follows.
+    #[must_use]
+    pub fn decode(&self, frame: Bytes) -> Inbound {
+        let limits = self.limits();
+        if frame.len() > limits.message_bytes {
+            return Inbound::Malformed(too_long(limits));
+        }
+        decode(frame, &limits.decode())
+    }
+
+    /// Makes a request an exchange, or answers it with what is wrong.
+    ///
+    /// # Errors
+    /// The reply to a request that is not to be served.
+    pub fn accept(&self, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
+        accept::accept(&self.0.core, request, arrival)
+    }
+
+    /// Runs an exchange. It runs while the future is polled, and dropping the future cancels it.
+    pub fn call(&self, exchange: Exchange) -> Answer {
+        Answer(match &self.0.stack {
+            Stack::Bare => Answering::Bare(dispatch::dispatch(&self.0.core, exchange)),
+            Stack::Layered(service) => Answering::Layered(Stack::call(service, exchange)),
+        })
+    }
+
+    /// Whether an array of messages is a batch for whoever it came from.
+    #[must_use]
+    pub fn takes_batches(&self, arrival: &Arrival<'_>) -> bool {
+        batch::is_taken(self.revisions(), arrival)
+    }
+
+    /// Answers a batch with an array, with nothing if it holds no requests, or with one error where batches are not
+    /// taken.
+    pub async fn answer_batch(&self, items: Vec<Result<Message, Malformed>>, arrival: Arrival<'_>) -> Option<Bytes> {
+        batch::answer(self, items, arrival).await
+    }
+
+    /// A reply as JSON text on one line.
+    #[must_use]
+    pub fn encode(&self, reply: &Reply) -> Bytes {
+        reply.encode(self.0.core.server_info.as_deref())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("name", &self.0.core.info.name).finish_non_exhaustive()
+    }
+}
+
+/// A call that is being answered: what [`Server::call`] returns.
+#[must_use = "a call runs only while it is polled"]
+pub struct Answer(Answering);
+
+enum Answering {
+    Bare(dispatch::Call),
+    Layered(BoxFuture<'static, Reply>),
+}
+
+impl Future for Answer {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Reply> {
+        match &mut self.0 {
+            Answering::Bare(call) => call.poll_unpin(cx),
+            Answering::Layered(future) => future.poll_unpin(cx),
+        }
+    }
+}
+
+/// The answer to what is no message.
+pub(crate) fn refusal(malformed: Malformed) -> Reply {
+    Reply::refusal(malformed.id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
+}
+
+fn too_long(limits: &Limits) -> Malformed {
+    let why = format!("Parse error: the message is longer than {} bytes", limits.message_bytes);
+    Malformed::new(None, ErrorObject::new(code::PARSE_ERROR, why))
+}

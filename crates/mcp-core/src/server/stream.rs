@@ -1,0 +1,55 @@
+//! What a transport with one exchange a request reads notifications from.
+
+use std::sync::Arc;
+
+use mcp_jsonrpc::Bytes;
+
+use crate::{
+    Arrival, Limits,
+    mailbox::Mailbox,
+    server::outlet::{Outgoing, OutgoingKind, Outlet},
+};
+
+/// The notifications of one call, for a transport that gives each call a stream of its own.
+///
+/// Dropping it makes the call's further notifications go nowhere.
+#[derive(Debug)]
+pub struct NotificationStream(Arc<Mailbox<Outgoing>>);
+
+impl NotificationStream {
+    /// An empty stream.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self(Arc::new(Mailbox::new(limits)))
+    }
+
+    /// Sends the notifications of what arrives into this stream.
+    #[must_use]
+    pub fn attach<'a>(&self, mut arrival: Arrival<'a>) -> Arrival<'a> {
+        arrival.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: 0 };
+        arrival
+    }
+
+    /// Waits until there is a frame.
+    pub async fn ready(&self) {
+        self.0.filled().await;
+    }
+
+    /// The next frame; `None` after the last. Dropping the future loses nothing.
+    pub async fn next(&self) -> Option<Bytes> {
+        self.0.pop().await.map(|outgoing| outgoing.frame)
+    }
+
+    /// Puts the answer behind all notifications, and ends the stream.
+    pub fn finish(&self, frame: Bytes) {
+        let bytes = frame.len();
+        self.0.push(Outgoing { call: 0, kind: OutgoingKind::Reply, frame }, bytes);
+        self.0.close();
+    }
+}
+
+impl Drop for NotificationStream {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,445 @@
+use std::{any::Any, future::Future, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use mcp_jsonrpc::Raw;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Context, Exchange, ToolError,
+    types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
+};
+
+/// A tool: what it says of itself, and what runs when it is called.
+///
+/// ```
+/// use mcp_core::{Tool, ToolError};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// async fn add(Add { a, b }: Add) -> Result<i64, ToolError> { Ok(a + b) }
+///
+/// let tool = Tool::new("add", add).describe("Add two integers");
+/// assert_eq!(tool.definition().name, "add");
+/// ```
+///
+/// Specification: *Tools*.
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) definition: ToolDefinition,
+    pub(crate) needs: Vec<ClientCapability>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+/// What a call of a tool comes to.
+pub(crate) type Outcome = Result<CallToolResult, ToolError>;
+
+/// A handler whose types are erased: one allocation a call.
+pub(crate) trait Handler: Send + Sync {
+    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome>;
+}
+
+/// An `async fn` that can be a tool: of the arguments, of the [`Context`], of both in that order (context first), or of
+/// nothing, that returns `Result<R, ToolError>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool",
+    note = "a tool is an async fn of nothing, `Args`, `Context` or `(Context, Args)` that returns `Result<R, ToolError>`",
+    note = "`Args` must be `Deserialize + JsonSchema + Send + 'static`, `R` must be `Serialize + 'static` or a `CallToolResult`"
+)]
+pub trait ToolHandler<Shape>: Send + Sync + 'static {
+    /// The JSON Schema of the arguments.
+    fn input_schema() -> Raw;
+    /// The JSON Schema of the structured result, if there is one.
+    fn output_schema() -> Option<Raw>;
+    /// Runs the tool.
+    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
+}
+
+/// What a tool may return: any `Serialize` value, a [`Json`], a block of content, or a [`CallToolResult`].
+///
+/// A string is a block of text; `()` and `null` are no content; any other value is its JSON as text.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    note = "return a value that is `Serialize + 'static`, `Json`, `Content` or a `CallToolResult`"
+)]
+pub trait IntoToolResult {
+    /// The JSON Schema of the structured content, if there is any.
+    fn output_schema() -> Option<Raw> {
+        None
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError>;
+}
+
+/// A tool's result as structured content, with its JSON as text too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper to construct, as axum's")]
+pub struct Json<R>(pub R);
+
+impl Tool {
+    /// A tool that runs `handler`. The schema of its arguments comes from their type.
+    pub fn new<S: 'static, H: ToolHandler<S>>(name: impl Into<String>, handler: H) -> Self {
+        struct Typed<S, H>(H, std::marker::PhantomData<fn(S)>);
+
+        impl<S, H: ToolHandler<S>> Handler for Typed<S, H> {
+            fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+                self.0.call(exchange)
+            }
+        }
+
+        let mut tool = Self::raw(name, H::input_schema(), Arc::new(Typed(handler, std::marker::PhantomData)));
+        tool.definition.output_schema = H::output_schema();
+        tool
+    }
+
+    /// A tool whose schema was written by hand, or came from elsewhere; it is kept as given.
+    pub fn with_schema<F, Fut>(name: impl Into<String>, input_schema: Raw, handler: F) -> Self
+    where
+        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
+    {
+        struct Untyped<F>(F);
+
+        impl<F, Fut> Handler for Untyped<F>
+        where
+            F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Outcome> + Send + 'static,
+        {
+            fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+                let arguments = exchange.head.arguments.clone().unwrap_or(Raw::empty_object());
+                let (context, guard) = Context::new(exchange);
+                let future = (self.0)(context, arguments);
+                Box::pin(guard.during(future))
+            }
+        }
+
+        Self::raw(name, input_schema, Arc::new(Untyped(handler)))
+    }
+
+    pub(crate) fn raw(name: impl Into<String>, input_schema: Raw, handler: Arc<dyn Handler>) -> Self {
+        let definition = ToolDefinition {
+            name: name.into(),
+            title: None,
+            description: None,
+            icons: None,
+            input_schema,
+            output_schema: None,
+            annotations: None,
+            meta: None,
+        };
+        Self { definition, needs: Vec::new(), timeout: None, handler }
+    }
+
+    /// Says what it does, for a model.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Sets the hints on its behaviour.
+    #[must_use]
+    pub fn annotate(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Declares that it needs a capability of the client; a client without it gets an error, and nothing runs.
+    #[must_use]
+    pub fn needs(mut self, capability: ClientCapability) -> Self {
+        self.needs.push(capability);
+        self
+    }
+
+    /// How long it may run; then it is dropped, and the caller gets a result with `isError`. Default: as the server's
+    /// [`Limits::handler`](crate::Limits).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}
+
+/// One tool is a collection of one, so that registries take either.
+impl IntoIterator for Tool {
+    type Item = Self;
+    type IntoIter = std::iter::Once<Self>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self)
+    }
+}
+
+impl<F, Fut, R> ToolHandler<()> for F
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoToolResult,
+{
+    fn input_schema() -> Raw {
+        no_parameters()
+    }
+
+    fn output_schema() -> Option<Raw> {
+        R::output_schema()
+    }
+
+    fn call(&self, _: Exchange) -> BoxFuture<'static, Outcome> {
+        let future = self();
+        Box::pin(async move { future.await?.into_tool_result() })
+    }
+}
+
+impl<F, Fut, R> ToolHandler<(Context,)> for F
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoToolResult,
+{
+    fn input_schema() -> Raw {
+        no_parameters()
+    }
+
+    fn output_schema() -> Option<Raw> {
+        R::output_schema()
+    }
+
+    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+        let (context, guard) = Context::new(exchange);
+        let future = self(context);
+        Box::pin(guard.during(async move { future.await?.into_tool_result() }))
+    }
+}
+
+/// Tells a handler of the arguments alone from one of the context alone.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Arguments;
+
+impl<F, A, Fut, R> ToolHandler<(Arguments, A)> for F
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoToolResult,
+{
+    fn input_schema() -> Raw {
+        object_schema::<A>()
+    }
+
+    fn output_schema() -> Option<Raw> {
+        R::output_schema()
+    }
+
+    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+        match arguments(&exchange) {
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Ok(arguments) => {
+                let future = self(arguments);
+                Box::pin(async move { future.await?.into_tool_result() })
+            }
+        }
+    }
+}
+
+impl<F, A, Fut, R> ToolHandler<(Context, A)> for F
+where
+    F: Fn(Context, A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoToolResult,
+{
+    fn input_schema() -> Raw {
+        object_schema::<A>()
+    }
+
+    fn output_schema() -> Option<Raw> {
+        R::output_schema()
+    }
+
+    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+        match arguments(&exchange) {
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Ok(arguments) => {
+                let (context, guard) = Context::new(exchange);
+                let future = self(context, arguments);
+                Box::pin(guard.during(async move { future.await?.into_tool_result() }))
+            }
+        }
+    }
+}
+
+/// Reads the arguments straight into the handler's type; absent ones are `{}`.
+fn arguments<A: DeserializeOwned>(exchange: &Exchange) -> Result<A, ToolError> {
+    let text = exchange.head.arguments.as_ref().map_or("{}", Raw::as_str);
+    serde_json::from_str(text).map_err(|_| misfit::<A>(text))
+}
+
+/// Reads them again, with what is needed to name the field: only bad arguments pay for it.
+fn misfit<A: DeserializeOwned>(text: &str) -> ToolError {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize::<_, A>(&mut reader) {
+        Ok(_) => ToolError::new("The arguments do not fit"),
+        Err(error) => {
+            let (path, reason) = (error.path().to_string(), error.inner().to_string());
+            // Where in the text it stands tells a model nothing.
+            let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(reason, _)| reason);
+            let field = if path == "." { "arguments".into() } else { format!("`{path}`") };
+            ToolError::new(format!("Invalid arguments: {field}: {reason}"))
+        }
+    }
+}
+
+fn no_parameters() -> Raw {
+    Raw::assume_valid(r#"{"type":"object"}"#.into())
+}
+
+/// The schema of `T` as an object's. Dialect and title are left out: the one is the default, the other a Rust name.
+fn object_schema<T: JsonSchema>() -> Raw {
+    let mut schema = schema_of::<T>();
+    schema.remove("title");
+    schema.insert("type".into(), "object".into());
+    Raw::encode(&schema).unwrap_or_else(|_| no_parameters())
+}
+
+fn schema_of<T: JsonSchema>() -> schemars::Schema {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    schema.remove("$schema");
+    schema
+}
+
+impl<R: Serialize + 'static> IntoToolResult for R {
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+        Ok(match text_of(self)? {
+            Some(text) => CallToolResult::text(text),
+            None => CallToolResult::default(),
+        })
+    }
+}
+
+impl<R: Serialize + JsonSchema + 'static> IntoToolResult for Json<R> {
+    fn output_schema() -> Option<Raw> {
+        Raw::encode(&schema_of::<R>()).ok()
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+        let value = Raw::encode(&self.0)?;
+        Ok(CallToolResult::text(value.as_str()).structured(value))
+    }
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for Content {
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::default().with(self))
+    }
+}
+
+/// A value as text: a string as it is (an owned one without a copy), `null` as nothing, anything else as its JSON.
+fn text_of<R: Serialize + 'static>(value: R) -> Result<Option<String>, serde_json::Error> {
+    let mut slot = Some(value);
+    if let Some(text) = (&mut slot as &mut dyn Any).downcast_mut::<Option<String>>().and_then(Option::take) {
+        return Ok(Some(text));
+    }
+    let json = serde_json::to_string(&slot)?;
+    match json.as_bytes() {
+        b"null" => Ok(None),
+        [b'"', ..] => serde_json::from_str(&json).map(Some),
+        _ => Ok(Some(json)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize, Serialize, JsonSchema)]
+    struct Point {
+        x: i64,
+        y: Option<u8>,
+    }
+
+    fn texts(result: impl IntoToolResult) -> Vec<String> {
+        let result = result.into_tool_result().unwrap();
+        result.content.iter().filter_map(Content::as_text).map(Into::into).collect()
+    }
+
+    #[test]
+    fn what_values_become() {
+        assert_eq!(texts("a\"b"), ["a\"b"]);
+        assert_eq!(texts(String::from("a")), ["a"]);
+        assert_eq!(texts(7), ["7"]);
+        assert_eq!(texts(Point { x: 1, y: None }), [r#"{"x":1,"y":null}"#]);
+        assert_eq!(texts(()), [""; 0]);
+        assert_eq!(texts(CallToolResult::from_iter([Content::text("a"), Content::text("b")])), ["a", "b"]);
+    }
+
+    #[test]
+    fn json_is_structured_and_text() {
+        let result = Json(Point { x: 1, y: Some(2) }).into_tool_result().unwrap();
+        assert_eq!(result.structured_content.unwrap().as_str(), r#"{"x":1,"y":2}"#);
+        assert_eq!(result.content[0].as_text(), Some(r#"{"x":1,"y":2}"#));
+        assert!(<Json<Point> as IntoToolResult>::output_schema().unwrap().as_str().contains("\"x\""));
+    }
+
+    #[test]
+    fn a_handlers_schema_comes_from_its_type() {
+        async fn none() -> Result<(), ToolError> {
+            Ok(())
+        }
+        async fn some(_: Context, _: Point) -> Result<(), ToolError> {
+            Ok(())
+        }
+        assert_eq!(Tool::new("none", none).definition().input_schema.as_str(), r#"{"type":"object"}"#);
+        let schema: serde_json::Value = Tool::new("some", some).definition().input_schema.decode().unwrap();
+        assert_eq!(schema["type"], "object");
+        assert_eq!(schema["required"], serde_json::json!(["x"]));
+        assert_eq!(schema.get("$schema"), None);
+        assert_eq!(schema.get("title"), None);
+    }
+
+    #[test]
+    fn bad_arguments_name_the_field() {
+        for (text, part) in [
+            (r#"{"x":"1"}"#, "`x`: invalid type"),
+            ("{}", "missing field `x`"),
+            (r#"{"x":1,"y":300}"#, "`y`: invalid value"),
+            (r#"{"x":123456789012345678901234567890}"#, "`x`"),
+        ] {
+            let error = misfit::<Point>(text);
+            assert!(error.0.contains(part) && !error.0.contains("line"), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What a shared wire is: whole messages both ways, in order.
+
+use std::{future::Future, io};
+
+use mcp_jsonrpc::{Bytes, Frame};
+
+/// A wire that both sides share for all their messages: stdio, WebSocket, memory, any byte stream in lines.
+///
+/// Both roles drive it with the same loop, so a new wire needs no more than this.
+pub trait Wire: Send + 'static {
+    /// Where frames come from.
+    type Source: FrameSource;
+    /// Where frames go.
+    type Sink: FrameSink;
+
+    /// The two directions.
+    fn split(self) -> (Self::Source, Self::Sink);
+}
+
+/// Where frames come from.
+pub trait FrameSource: Send + 'static {
+    /// The next frame; `None` at the end. Dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = io::Result<Option<Frame>>> + Send;
+}
+
+/// Where frames go.
+pub trait FrameSink: Send + 'static {
+    /// Writes all of `frames`, in as few writes as can be, and leaves it empty.
+    fn send(&mut self, frames: &mut Vec<Bytes>) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Tells the other side that nothing more will come.
+    fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+}

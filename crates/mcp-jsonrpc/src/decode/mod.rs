@@ -1,0 +1,259 @@
+//! Server path 2 of 9: one shallow scan turns a frame into an envelope over the same bytes. Before: `crates/mcp-http/src/server/post.rs` | `crates/mcp-core/src/server/connection.rs`. After: `crates/mcp-core/src/server/accept.rs`.
+
+use std::{borrow::Cow, fmt};
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use serde::{
+    Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    ErrorObject, Inbound, Malformed, Members, Message, Notification, Raw, Request, RequestId, Response, code,
+    raw::share,
+};
+
+/// Bounds on what is decoded. The size of a whole frame is the framing's to bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DecodeLimits {
+    /// How deep arrays and objects may nest, the message itself counted. Default 128.
+    pub depth: usize,
+    /// The longest id, in bytes of JSON text. Default 256.
+    pub id: usize,
+    /// The most items in a batch. Default 64.
+    pub batch: usize,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        Self { depth: 128, id: 256, batch: 64 }
+    }
+}
+
+/// Reads the envelope of the message, or of the messages, in one frame.
+///
+/// What is returned shares the memory of `frame`. Parameters and results are neither decoded nor altered. Member names
+/// are compared exactly; a second `id`, `method`, … in one message is refused, since two readers could each
+/// believe another one. A leading byte order mark is skipped.
+#[must_use]
+pub fn decode(frame: Bytes, limits: &DecodeLimits) -> Inbound {
+    let Ok(text) = ByteString::try_from(frame) else {
+        return Inbound::Malformed(not_json("it is not UTF-8"));
+    };
+    let json = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_ascii();
+    let single = Decoder { text: &text, limits };
+    match json.as_bytes().first() {
+        Some(b'{') => match single.message(json) {
+            Ok(message) => Inbound::One(message),
+            Err(malformed) => Inbound::Malformed(malformed),
+        },
+        Some(b'[') => single.batch(json).map_or_else(Inbound::Malformed, Inbound::Batch),
+        _ => Inbound::Malformed(no_object(json)),
+    }
+}
+
+struct Decoder<'a> {
+    text: &'a ByteString,
+    limits: &'a DecodeLimits,
+}
+
+impl<'a> Decoder<'a> {
+    fn batch(&self, json: &'a str) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let items = reader.deserialize_seq(Items { max: self.limits.batch }).map_err(not_json)?;
+        reader.end().map_err(not_json)?;
+        match items {
+            Batch::Some(items) => Ok(items.into_iter().map(|item| self.item(item.get())).collect()),
+            Batch::None => Err(invalid(None, "an empty batch")),
+            Batch::TooMany => Err(invalid(None, format!("a batch of more than {} messages", self.limits.batch))),
+        }
+    }
+
+    fn item(&self, json: &'a str) -> Result<Message, Malformed> {
+        if json.starts_with('{') { self.message(json) } else { Err(no_object(json)) }
+    }
+
+    fn message(&self, json: &'a str) -> Result<Message, Malformed> {
+        let envelope = Members::scan(json, &member::NAMES).map_err(not_json)?;
+        // The scan does not recurse, so the id can be told even of what nests too deep.
+        if deeper_than(self.limits.depth, json) {
+            let (id, depth) = (self.id(&envelope).ok().flatten(), self.limits.depth);
+            return Err(invalid(id, format!("nested deeper than {depth} levels")));
+        }
+        self.classify(&envelope)
+    }
+
+    fn classify(&self, envelope: &Envelope<'a>) -> Result<Message, Malformed> {
+        if let Some(member) = envelope.duplicate() {
+            let id = if member == member::ID { None } else { self.id(envelope).ok().flatten() };
+            return Err(invalid(id, format!("more than one member `{}`", member::NAMES[member])));
+        }
+        let id = self.id(envelope)?;
+        if envelope.get(member::JSONRPC).map(RawValue::get) != Some(r#""2.0""#) {
+            return Err(invalid(id, "the member `jsonrpc` must be \"2.0\""));
+        }
+        let (result, error) = (envelope.get(member::RESULT), envelope.get(member::ERROR));
+        match (envelope.get(member::METHOD), result, error) {
+            (Some(method), None, None) => self.call(id, method, envelope.get(member::PARAMS)),
+            (None, Some(result), None) if id.is_some() => {
+                Ok(Message::Response(Response { id, outcome: Ok(self.raw(result)) }))
+            }
+            (None, None, Some(error)) => {
+                Ok(Message::Response(Response { id, outcome: Err(ErrorObject::lenient(self.raw(error))) }))
+            }
+            (None, Some(_), None) => Err(invalid(None, "a result without an id")),
+            (None, None, None) => Err(invalid(id, "neither `method` nor `result` nor `error`")),
+            _ => Err(invalid(id, "more than one of `method`, `result` and `error`")),
+        }
+    }
+
+    fn call(
+        &self,
+        id: Option<RequestId>,
+        method: &'a RawValue,
+        params: Option<&'a RawValue>,
+    ) -> Result<Message, Malformed> {
+        let Ok(method) = self.raw(method).to_string_value() else {
+            return Err(invalid(id, "the member `method` must be a string"));
+        };
+        let params = params.map(|params| self.raw(params)).filter(|params| !params.is_null());
+        Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        })
+    }
+
+    /// The id: absent, readable, or a reason to refuse the message. An error about an unreadable id says `null`.
+    fn id(&self, envelope: &Envelope<'a>) -> Result<Option<RequestId>, Malformed> {
+        let is_error = envelope.get(member::ERROR).is_some() && envelope.get(member::METHOD).is_none();
+        match envelope.get(member::ID) {
+            None => Ok(None),
+            Some(null) if null.get() == "null" && is_error => Ok(None),
+            Some(raw) => RequestId::parse_shared(self.raw(raw), self.limits.id).map(Some).map_err(|_| {
+                invalid(
+                    None,
+                    format!("the member `id` must be a string or an integer of at most {} bytes", self.limits.id),
+                )
+            }),
+        }
+    }
+
+    fn raw(&self, raw: &'a RawValue) -> Raw {
+        Raw::assume_valid(share(self.text, raw.get()))
+    }
+}
+
+/// The members that an envelope may have, as indexes; all others are ignored.
+mod member {
+    pub(super) const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+    pub(super) const JSONRPC: usize = 0;
+    pub(super) const ID: usize = 1;
+    pub(super) const METHOD: usize = 2;
+    pub(super) const PARAMS: usize = 3;
+    pub(super) const RESULT: usize = 4;
+    pub(super) const ERROR: usize = 5;
+}
+
+type Envelope<'a> = Members<'a, 6>;
+
+struct Items {
+    max: usize,
+}
+
+enum Batch<'a> {
+    None,
+    Some(Vec<&'a RawValue>),
+    TooMany,
+}
+
+impl<'de> Visitor<'de> for Items {
+    type Value = Batch<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a batch")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            if items.len() == self.max {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(Batch::TooMany);
+            }
+            items.push(item);
+        }
+        Ok(if items.is_empty() { Batch::None } else { Batch::Some(items) })
+    }
+}
+
+/// Whether arrays and objects nest deeper than `max`. Counting all brackets is quick and settles nearly every message;
+/// only the rest is walked.
+fn deeper_than(max: usize, json: &str) -> bool {
+    let opening = json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    opening > max && depth(json) > max
+}
+
+fn depth(json: &str) -> usize {
+    let (mut now, mut deepest, mut in_string, mut escaped) = (0usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b']' | b'}' if !in_string => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn no_object(json: &str) -> Malformed {
+    match serde_json::from_str::<IgnoredAny>(json) {
+        Ok(_) => invalid(None, "a message is an object"),
+        Err(error) => not_json(error),
+    }
+}
+
+fn not_json(reason: impl fmt::Display) -> Malformed {
+    Malformed { id: None, error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")) }
+}
+
+fn invalid(id: Option<RequestId>, reason: impl Into<Cow<'static, str>>) -> Malformed {
+    let message = format!("Invalid request: {}", reason.into());
+    Malformed { id, error: ErrorObject::new(code::INVALID_REQUEST, message) }
+}
+
+/// Any bytes decode to something, and what decodes writes and reads back as itself.
+#[cfg(any(fuzzing, test))]
+pub fn fuzz(data: &[u8]) {
+    let limits = DecodeLimits::default();
+    match decode(Bytes::copy_from_slice(data), &limits) {
+        Inbound::One(message) => assert_same(message, &limits),
+        Inbound::Batch(items) => {
+            assert!((1..=limits.batch).contains(&items.len()));
+            items.into_iter().flatten().for_each(|message| assert_same(message, &limits));
+        }
+        Inbound::Malformed(malformed) => {
+            assert!(matches!(malformed.error.code, code::PARSE_ERROR | code::INVALID_REQUEST));
+        }
+    }
+}
+
+#[cfg(any(fuzzing, test))]
+fn assert_same(message: Message, limits: &DecodeLimits) {
+    let frame = message.encode();
+    match decode(frame.clone(), limits) {
+        Inbound::One(again) => assert_eq!(again.encode(), frame),
+        other => panic!("{message:?} came back as {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
