@@ -44,5 +44,6 @@ pub use limits::Limits;
 pub use mcp_jsonrpc as jsonrpc;
 pub use memory::{MemoryWire, memory};
 pub use revision::{Era, Revision, Revisions};
+pub use schemars;
 pub use server::{Arrival, Context, Exchange, Json, Reply, Server, ServerBuilder, Tool, ToolRegistry};
 pub use wire::{FrameSink, FrameSource, Wire};

@@ -101,7 +101,8 @@ setters! {
 
 impl Limits {
     /// The bounds that concern decoding.
-    pub(crate) fn decode(&self) -> DecodeLimits {
+    #[must_use]
+    pub fn decode(&self) -> DecodeLimits {
         let mut limits = DecodeLimits::default();
         (limits.depth, limits.id, limits.batch) = (self.nesting, self.id_bytes, self.batch);
         limits

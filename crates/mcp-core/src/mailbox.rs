@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -25,12 +26,14 @@ struct State<T> {
     items: VecDeque<(T, usize)>,
     bytes: usize,
     closed: bool,
+    /// How many items were ever read.
+    read: u64,
 }
 
 impl<T> Mailbox<T> {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            state: Mutex::new(State { items: VecDeque::new(), bytes: 0, closed: false }),
+            state: Mutex::new(State { items: VecDeque::new(), bytes: 0, closed: false, read: 0 }),
             filled: Notify::new(),
             emptied: Notify::new(),
             most: limits.queue_messages,
@@ -90,6 +93,7 @@ impl<T> Mailbox<T> {
         let mut state = self.lock();
         let (item, bytes) = state.items.pop_front()?;
         state.bytes -= bytes;
+        state.read += 1;
         drop(state);
         self.emptied.notify_waiters();
         Some(item)
@@ -100,6 +104,7 @@ impl<T> Mailbox<T> {
         let mut state = self.lock();
         into.extend(state.items.drain(..).map(|(item, _)| item));
         state.bytes = 0;
+        state.read += 1;
         drop(state);
         self.emptied.notify_waiters();
     }
@@ -137,6 +142,21 @@ impl<T> Mailbox<T> {
                 return;
             }
             emptied.await;
+        }
+    }
+
+    /// Waits until items have lain unread, and none was read, for all of `patience`.
+    pub(crate) async fn stalled(&self, patience: Duration) {
+        let look = || {
+            let state = self.lock();
+            (state.items.is_empty(), state.read)
+        };
+        loop {
+            let (_, before) = look();
+            tokio::time::sleep(patience).await;
+            if look() == (false, before) {
+                return;
+            }
         }
     }
 
@@ -201,6 +221,27 @@ mod tests {
         assert_eq!(mailbox.pop().await, Some(1));
         assert_eq!(mailbox.pop().await, None);
         assert_eq!(mailbox.pop().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_reads_nothing_is_told_from_a_slow_one() {
+        let (mailbox, patience) = (mailbox(8, 100), Duration::from_secs(60));
+        (0..4).for_each(|item| assert!(mailbox.push(item, 1)));
+        let slow = async {
+            for _ in 0..4 {
+                tokio::time::sleep(patience / 2).await;
+                mailbox.try_pop();
+            }
+            tokio::time::sleep(patience * 9).await;
+            mailbox.push(9, 1);
+            std::future::pending::<()>().await;
+        };
+        let start = tokio::time::Instant::now();
+        tokio::select! {
+            () = slow => {}
+            () = mailbox.stalled(patience) => {}
+        }
+        assert!(start.elapsed() > patience * 11);
     }
 
     #[tokio::test(start_paused = true)]

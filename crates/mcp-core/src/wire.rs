@@ -28,6 +28,7 @@ pub trait FrameSink: Send + 'static {
     /// Writes all of `frames`, in as few writes as can be, and leaves it empty.
     fn send(&mut self, frames: &mut Vec<Bytes>) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Tells the other side that nothing more will come.
+    /// Tells the other side that nothing more will come, and does what else ends the wire, as waiting for a child
+    /// process. Called once, last.
     fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 }

@@ -1,1 +1,29 @@
-//! x
+//! MCP over Streamable HTTP: [`routes`] for axum, [`serve`] for less ado, and [`Http`], the client's transport.
+//!
+//! ```no_run
+//! use mcp_core::{Client, Server, implementation};
+//! use mcp_http::Http;
+//!
+//! # async fn server() -> Result<(), mcp_core::Error> {
+//! mcp_http::serve(Server::builder(implementation!()).build(), "127.0.0.1:8080").await
+//! # }
+//! # async fn client() -> Result<(), mcp_core::Error> {
+//! let client = Client::connect(Http::new("http://127.0.0.1:8080/mcp")).await?;
+//! # client.disconnect().await; Ok(()) }
+//! ```
+//!
+//! Authentication, CORS and rate limits are layers on the router, in front of these routes.
+//!
+//! Specification: *Streamable HTTP*.
+
+#[cfg(feature = "client")]
+mod client;
+mod headers;
+#[cfg(feature = "server")]
+mod server;
+
+#[cfg(feature = "client")]
+pub use client::Http;
+pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+#[cfg(feature = "server")]
+pub use server::{DEFAULT_PATH, Routes, routes, serve};

@@ -1,1 +1,20 @@
-//! x
+#![doc = include_str!("../README.md")]
+
+pub use mcp_core::*;
+/// Streamable HTTP, server and client.
+#[cfg(feature = "http")]
+pub use mcp_http as http;
+/// The process's own streams and child processes.
+#[cfg(feature = "stdio")]
+pub use mcp_stdio as stdio;
+
+/// What nearly every server or client names.
+pub mod prelude {
+    pub use mcp_core::{
+        Client, Context, Error, ErrorKind, Json, Server, Tool, ToolError, implementation, types::CallToolResult,
+    };
+    #[cfg(feature = "http")]
+    pub use mcp_http::Http;
+    #[cfg(feature = "stdio")]
+    pub use mcp_stdio::Child;
+}

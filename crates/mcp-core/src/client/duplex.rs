@@ -23,22 +23,12 @@ pub trait Connector: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be opened.
     fn connect(&self) -> BoxFuture<'_, Result<Self::Wire, Error>>;
-
-    /// Cleans up once the wire's writing end is closed, as waiting for a child process to end.
-    fn disconnected(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    /// What can be said about a connection that ended by itself.
-    fn epitaph(&self) -> Option<String> {
-        None
-    }
 }
 
 /// A transport over a shared wire.
 #[derive(Debug)]
 pub struct Duplex<C> {
-    connector: Arc<C>,
+    connector: C,
     limits: Limits,
     link: Mutex<Option<Arc<Link>>>,
 }
@@ -58,7 +48,7 @@ type Waiter = Mailbox<Result<Incoming, Error>>;
 impl<C: Connector> Duplex<C> {
     /// A transport that opens its wire with `connector`.
     pub fn new(connector: C, limits: &Limits) -> Self {
-        Self { connector: Arc::new(connector), limits: limits.clone(), link: Mutex::default() }
+        Self { connector, limits: limits.clone(), link: Mutex::default() }
     }
 
     /// What opens the wire.
@@ -82,7 +72,7 @@ impl<C: Connector> Transport for Duplex<C> {
                 limits: self.limits.clone(),
                 driver: Mutex::default(),
             });
-            let driver = tokio::spawn(drive(link.clone(), wire, inbox, self.connector.clone()));
+            let driver = tokio::spawn(drive(link.clone(), wire, inbox));
             *lock(&link.driver) = Some(driver);
             if let Some(old) = lock(&self.link).replace(link) {
                 old.abort();
@@ -109,7 +99,7 @@ impl<C: Connector> Transport for Duplex<C> {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some(link) = lock(&self.link).take() else { return };
-            // The driver writes what is queued, closes the wire's writing end, and cleans up.
+            // The driver writes what is queued, and closes the wire.
             link.fail_pending(|| closed(None));
             link.outbox.close();
             let driver = lock(&link.driver).take();
@@ -224,7 +214,7 @@ fn settle(waiter: &Waiter, outcome: Result<Incoming, Error>) {
 }
 
 /// Runs a connection to its end: until the server ends it, or until the outbox is closed and written.
-async fn drive<C: Connector>(link: Arc<Link>, wire: C::Wire, inbox: Inbox, connector: Arc<C>) {
+async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     let (mut source, mut sink) = wire.split();
     let ended = tokio::select! {
         ended = read(&link, &mut source, &inbox) => Some(ended),
@@ -232,14 +222,11 @@ async fn drive<C: Connector>(link: Arc<Link>, wire: C::Wire, inbox: Inbox, conne
     };
     if let Some(cause) = ended {
         link.outbox.close();
-        // Waiting for a child's end first would tell more, and could take long.
-        let epitaph = connector.epitaph();
-        let message = |what: &str| epitaph.as_ref().map_or(what.to_owned(), |epitaph| format!("{what}: {epitaph}"));
-        link.fail_pending(|| closed(Some(message(&cause.to_string()))));
+        link.fail_pending(|| closed(Some(&cause)));
     }
-    // A server that is closed in order may still have something to write.
-    drop((source, sink));
-    connector.disconnected().await;
+    if let Err(error) = sink.close().await {
+        tracing::debug!(%error, "a connection did not close in order");
+    }
 }
 
 async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std::io::Error {
@@ -258,7 +245,7 @@ async fn write(link: &Link, sink: &mut impl FrameSink) -> std::io::Result<()> {
         link.outbox.filled().await;
         link.outbox.drain(&mut frames);
         if frames.is_empty() {
-            return sink.close().await;
+            return Ok(());
         }
         sink.send(&mut frames).await?;
     }
@@ -292,9 +279,7 @@ fn not_connected() -> Error {
     Error::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
 }
 
-fn closed(why: Option<String>) -> Error {
-    Error::new(
-        ErrorKind::TransportClosed,
-        why.map_or("the connection is closed".into(), |why| format!("the connection ended: {why}")),
-    )
+fn closed(why: Option<&std::io::Error>) -> Error {
+    let message = why.map_or("the connection is closed".into(), |why| format!("the connection ended: {why}"));
+    Error::new(ErrorKind::TransportClosed, message)
 }

@@ -1,18 +1,18 @@
 //! What a transport with one exchange a request reads notifications from.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mcp_jsonrpc::Bytes;
 
 use crate::{
-    Arrival, Limits,
+    Exchange, Limits,
     mailbox::Mailbox,
     server::outlet::{Outgoing, OutgoingKind, Outlet},
 };
 
 /// The notifications of one call, for a transport that gives each call a stream of its own.
 ///
-/// Dropping it makes the call's further notifications go nowhere.
+/// Once it is dropped, the call's further notifications go nowhere.
 #[derive(Debug)]
 pub struct NotificationStream(Arc<Mailbox<Outgoing>>);
 
@@ -23,11 +23,20 @@ impl NotificationStream {
         Self(Arc::new(Mailbox::new(limits)))
     }
 
-    /// Sends the notifications of what arrives into this stream.
+    /// Sends the notifications of `exchange` into this stream. Before this, they go nowhere.
+    pub fn attach(&self, exchange: &mut Exchange) {
+        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: 0 };
+    }
+
+    /// Whether there is no frame now.
     #[must_use]
-    pub fn attach<'a>(&self, mut arrival: Arrival<'a>) -> Arrival<'a> {
-        arrival.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: 0 };
-        arrival
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Waits until frames have lain unread for all of `patience`.
+    pub async fn stalled(&self, patience: Duration) {
+        self.0.stalled(patience).await;
     }
 
     /// Waits until there is a frame.
@@ -38,6 +47,11 @@ impl NotificationStream {
     /// The next frame; `None` after the last. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Bytes> {
         self.0.pop().await.map(|outgoing| outgoing.frame)
+    }
+
+    /// Ends the stream without an answer.
+    pub fn close(&self) {
+        self.0.close();
     }
 
     /// Puts the answer behind all notifications, and ends the stream.

@@ -1,0 +1,247 @@
+//! Client path 4 of 6 (HTTP): each request is a POST, and its replies are that POST's. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-core/src/client/route.rs`.
+
+mod read;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::{StreamExt, future::BoxFuture, stream};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use mcp_core::{
+    Blame, Era, Error, ErrorKind, Limits,
+    client::{Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
+    method::{Initialize, Method, notification},
+};
+use mcp_jsonrpc::{Bytes, Raw, RequestId, encode};
+use reqwest::{Response, StatusCode, redirect};
+
+use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
+
+/// A server to be spoken to over Streamable HTTP.
+///
+/// Connections are pooled. Redirects are followed within the origin where they keep method and body (307, 308), and no
+/// others.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), mcp_core::Error> {
+/// let client = mcp_core::Client::connect(mcp_http::Http::new("http://127.0.0.1:8080/mcp")).await?;
+/// # client.disconnect().await; Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a server is spoken to by connecting to it"]
+pub struct Http {
+    url: String,
+    headers: HeaderMap,
+    client: Option<reqwest::Client>,
+}
+
+impl Http {
+    /// The server at `url`, which names its MCP endpoint.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: HeaderMap::new(), client: None }
+    }
+
+    /// Adds a header to every request.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// Uses this client instead of one of its own; its rules on redirects are its own too.
+    pub fn client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+}
+
+impl IntoTransport for Http {
+    type Transport = HttpTransport;
+
+    fn into_transport(self, limits: &Limits) -> HttpTransport {
+        HttpTransport(Arc::new(Endpoint {
+            client: self.client.map_or_else(pooled, Ok),
+            url: self.url,
+            headers: self.headers,
+            limits: limits.clone(),
+            state: Mutex::default(),
+        }))
+    }
+}
+
+fn pooled() -> Result<reqwest::Client, String> {
+    let policy = redirect::Policy::custom(|attempt| {
+        let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
+        let same_origin = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+        if keeps_the_request && same_origin && attempt.previous().len() < 10 {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    reqwest::Client::builder().redirect(policy).tcp_nodelay(true).build().map_err(|error| error.to_string())
+}
+
+/// The transport that [`Http`] describes.
+#[derive(Debug, Clone)]
+pub struct HttpTransport(Arc<Endpoint>);
+
+#[derive(Debug)]
+struct Endpoint {
+    /// Or why there can be none.
+    client: Result<reqwest::Client, String>,
+    url: String,
+    headers: HeaderMap,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inbox: Option<Inbox>,
+    /// What the server called the session, in the legacy era.
+    session: Option<HeaderValue>,
+}
+
+impl Transport for HttpTransport {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
+        let opened = match &self.0.client {
+            Ok(_) => {
+                self.0.state().inbox = Some(inbox);
+                Ok(())
+            }
+            Err(why) => Err(Error::new(ErrorKind::TransportError, why).blaming(Blame::Local)),
+        };
+        Box::pin(std::future::ready(opened))
+    }
+
+    fn request(&self, out: Outgoing) -> Replies {
+        let endpoint = self.0.clone();
+        let cancel = CancelOnDrop::new(&endpoint, &out);
+        let replies = stream::once(async move { endpoint.exchange(out).await });
+        let replies = replies.flat_map(|replies| replies.unwrap_or_else(|error| stream::iter([Err(error)]).boxed()));
+        Replies::new(stream::unfold((replies.boxed(), cancel), |(mut replies, mut cancel)| async move {
+            let item = replies.next().await;
+            if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
+                cancel.disarm();
+            }
+            Some((item?, (replies, cancel)))
+        }))
+    }
+
+    fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let response = self.0.post(&out).await?;
+            // Whatever the body is, nothing in it is an answer.
+            if response.status().is_success() { Ok(()) } else { Err(read::refused(response, &self.0.limits).await) }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let state = std::mem::take(&mut *self.0.state());
+            if let (Some(session), Ok(client)) = (state.session, &self.0.client) {
+                let ended = client.delete(&self.0.url).headers(self.0.headers.clone()).header(MCP_SESSION_ID, session);
+                // A server that is gone, or keeps sessions to itself, needs no telling.
+                let _ = ended.timeout(FAREWELL).send().await;
+            }
+        })
+    }
+}
+
+/// How long the end of a session may take.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+
+impl Endpoint {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn exchange(&self, out: Outgoing) -> Result<read::Incomings, Error> {
+        let response = self.post(&out).await?;
+        if out.method == Some(Initialize::NAME) && response.status().is_success() {
+            self.state().session = response.headers().get(MCP_SESSION_ID).cloned();
+        }
+        let inbox = self.state().inbox.clone().ok_or_else(not_connected)?;
+        read::incomings(response, out.id, inbox, &self.limits).await
+    }
+
+    async fn post(&self, out: &Outgoing) -> Result<Response, Error> {
+        let headers = self.headers_of(out)?;
+        let Ok(client) = &self.client else { return Err(not_connected()) };
+        let sent = client.post(&self.url).headers(headers).body(out.frame.clone()).send().await;
+        let response = sent.map_err(|error| {
+            // The URL may hold a secret; what happened is in the causes.
+            Error::caused(ErrorKind::TransportError, "the request could not be sent", error.without_url())
+        })?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED => Err(read::refused(response, &self.limits).await),
+            _ => Ok(response),
+        }
+    }
+
+    /// Specification: *Streamable HTTP, Request Metadata*.
+    fn headers_of(&self, out: &Outgoing) -> Result<HeaderMap, Error> {
+        let mut headers = self.headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(revision) = out.revision {
+            headers.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        if out.revision.is_some_and(|revision| revision.era() == Era::Modern) {
+            mirror(&mut headers, out)?;
+        } else if out.method != Some(Initialize::NAME) {
+            let state = self.state();
+            state.inbox.as_ref().ok_or_else(not_connected)?;
+            headers.extend(state.session.clone().map(|session| (MCP_SESSION_ID, session)));
+        }
+        Ok(headers)
+    }
+}
+
+fn mirror(headers: &mut HeaderMap, out: &Outgoing) -> Result<(), Error> {
+    if let Some(method) = out.method {
+        headers.insert(MCP_METHOD, HeaderValue::from_static(method));
+    }
+    if let Some(name) = &out.name {
+        let invalid = |error| Error::caused(ErrorKind::InvalidParams, "the name cannot be a header", error);
+        headers.insert(MCP_NAME, HeaderValue::from_str(&encode_value(name)).map_err(invalid)?);
+    }
+    Ok(())
+}
+
+/// In the legacy era a closed stream cancels nothing, so that the server has to be told.
+///
+/// Specification: *2025-11-25, Cancellation*.
+struct CancelOnDrop(Option<(Arc<Endpoint>, RequestId, Outgoing)>);
+
+impl CancelOnDrop {
+    fn new(endpoint: &Arc<Endpoint>, out: &Outgoing) -> Self {
+        let needed = out.revision.is_some_and(|revision| revision.era() == Era::Legacy);
+        let id = out.id.clone().filter(|_| needed);
+        Self(id.map(|id| (endpoint.clone(), id, out.clone())))
+    }
+
+    fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let (Some((endpoint, id, mut out)), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let params = Raw::assume_valid(format!(r#"{{"requestId":{}}}"#, id.as_json()).into());
+        let frame: Bytes = encode::notification(notification::CANCELLED, Some(&params));
+        (out.frame, out.id, out.method, out.name) = (frame, None, Some(notification::CANCELLED), None);
+        runtime.spawn(async move {
+            if let Err(error) = endpoint.post(&out).await {
+                tracing::debug!(%error, "a cancellation could not be sent");
+            }
+        });
+    }
+}
+
+fn not_connected() -> Error {
+    Error::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
+}

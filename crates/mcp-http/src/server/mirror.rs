@@ -1,0 +1,53 @@
+//! Whether the headers that mirror the body say what the body says.
+//!
+//! Specification: *Streamable HTTP, Request Metadata, Server Validation*.
+
+use http::{HeaderMap, HeaderName};
+use mcp_core::{Era, Exchange, Fault};
+
+use crate::headers::{self, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, Mismatch};
+
+/// The value of the version header. One that stands twice, or is not text, becomes one that no body matches.
+pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
+    match only(headers, &MCP_PROTOCOL_VERSION) {
+        Ok(value) => value.map(|value| std::str::from_utf8(value).unwrap_or("(not text)")),
+        Err(_) => Some("(more than one)"),
+    }
+}
+
+/// Only modern requests mirror anything.
+pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
+    if exchange.revision().era() != Era::Modern {
+        return Ok(());
+    }
+    let method = only(headers, &MCP_METHOD)?;
+    headers::matches_plain(method, exchange.method()).map_err(|mismatch| fault("Mcp-Method", &mismatch))?;
+    match name(exchange) {
+        Some(name) => {
+            headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What `Mcp-Name` mirrors. A body without it is for the method to refuse.
+fn name(exchange: &Exchange) -> Option<&str> {
+    match exchange.method() {
+        "tools/call" | "prompts/get" => exchange.name(),
+        "resources/read" => exchange.uri(),
+        _ => None,
+    }
+}
+
+/// Two values are none: who routes by the first and who checks the second would see different requests.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value.map(http::HeaderValue::as_bytes)),
+        _ => Err(Fault::HeaderMismatch(format!("Header mismatch: more than one `{name}` header").into())),
+    }
+}
+
+fn fault(name: &str, mismatch: &Mismatch) -> Fault {
+    Fault::HeaderMismatch(mismatch.message(name).into())
+}

@@ -1,0 +1,139 @@
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::Response,
+    serve::ListenerExt,
+};
+use http::{Method, StatusCode, Version, header};
+use mcp_core::{
+    Error, ErrorKind, Server,
+    origin::{Hosts, Origins},
+};
+use tokio::net::{TcpListener, ToSocketAddrs};
+
+use crate::server::{guard, post, refuse};
+
+/// Where the MCP endpoint is unless told otherwise.
+pub const DEFAULT_PATH: &str = "/mcp";
+
+/// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
+///
+/// ```
+/// # let server = mcp_core::Server::builder(mcp_core::implementation!()).build();
+/// let app = axum::Router::new().merge(mcp_http::routes(server));
+/// # let _: axum::Router = app;
+/// ```
+#[must_use]
+pub fn routes(server: Server) -> Router {
+    Routes::new(server).into_router()
+}
+
+/// Serves a server over HTTP at `/mcp` of `address`, for loopback hosts and the bound address.
+///
+/// # Errors
+/// When the address cannot be bound.
+pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), Error> {
+    let failed = |error| Error::caused(ErrorKind::TransportError, "the address could not be bound", error);
+    Routes::new(server).serve(TcpListener::bind(address).await.map_err(failed)?).await
+}
+
+/// The routes of a server in the making.
+#[derive(Debug, Clone)]
+#[must_use = "routes do nothing until a router or a listener has them"]
+pub struct Routes {
+    path: String,
+    endpoint: Endpoint,
+}
+
+/// What a request meets.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) server: Server,
+    pub(crate) origins: Origins,
+    pub(crate) hosts: Hosts,
+    pub(crate) streaming: bool,
+}
+
+impl Routes {
+    /// The routes of `server` with the defaults.
+    pub fn new(server: Server) -> Self {
+        let endpoint = Endpoint { server, origins: Origins::loopback(), hosts: Hosts::loopback(), streaming: true };
+        Self { path: DEFAULT_PATH.into(), endpoint }
+    }
+
+    /// Sets the endpoint's path, which begins with a slash; the same path with a slash behind it is served too.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Sets the `Origin` values that are accepted. Default: loopback ones; requests without the header always are.
+    pub fn origins(mut self, origins: Origins) -> Self {
+        self.endpoint.origins = origins;
+        self
+    }
+
+    /// Sets the `Host` values that are accepted. Default: loopback ones, and the bound address with
+    /// [`serve`](Self::serve).
+    pub fn hosts(mut self, hosts: Hosts) -> Self {
+        self.endpoint.hosts = hosts;
+        self
+    }
+
+    /// Whether a request may be answered with a stream of events. Default: yes. Without, progress is not told.
+    pub fn streaming(mut self, streaming: bool) -> Self {
+        self.endpoint.streaming = streaming;
+        self
+    }
+
+    /// The router.
+    ///
+    /// # Panics
+    /// When the path does not begin with a slash.
+    pub fn into_router(self) -> Router {
+        let path = self.path.trim_end_matches('/');
+        let methods = axum::routing::any(entry);
+        // With and without the slash, and no redirect, on which clients lose bodies or credentials.
+        let router = Router::new().route(&format!("{path}/"), methods.clone());
+        let router = if path.is_empty() { router } else { router.route(path, methods) };
+        router.with_state(Arc::new(self.endpoint))
+    }
+
+    /// Serves them on `listener` for ever, with `TCP_NODELAY`.
+    ///
+    /// # Errors
+    /// When the listener's address cannot be told.
+    pub async fn serve(mut self, listener: TcpListener) -> Result<(), Error> {
+        let failed = |error| Error::caused(ErrorKind::TransportError, "the server failed", error);
+        let bound: SocketAddr = listener.local_addr().map_err(failed)?;
+        self.endpoint.hosts = self.endpoint.hosts.bound(bound);
+        let listener = listener.tap_io(|stream| {
+            // Without it, small events wait for acknowledgements that the peer delays by 40 ms.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "TCP_NODELAY could not be set");
+            }
+        });
+        axum::serve(listener, self.into_router()).await.map_err(failed)
+    }
+}
+
+/// Any request at the endpoint: the guards come first, then the method.
+async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Err(refused) = guard::check(&endpoint, &parts) {
+        return refuse::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    }
+    match parts.method {
+        Method::POST => post::post(&endpoint, parts, body).await,
+        Method::GET if parts.version == Version::HTTP_10 => {
+            refuse::refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "streams need HTTP/1.1")
+        }
+        _ => {
+            let mut response = refuse::refuse(StatusCode::METHOD_NOT_ALLOWED, "this endpoint takes POST only");
+            response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("POST"));
+            response
+        }
+    }
+}

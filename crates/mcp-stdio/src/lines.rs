@@ -1,0 +1,92 @@
+use std::io;
+
+use bytes::Bytes;
+use mcp_core::{FrameSink, FrameSource, Wire};
+use mcp_jsonrpc::{Frame, LineDecoder};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// A wire over a byte stream each way, one message a line: pipes, sockets, anything.
+#[derive(Debug)]
+pub struct Lines<R, W> {
+    reader: R,
+    writer: W,
+    max: usize,
+}
+
+impl<R, W> Lines<R, W> {
+    /// A wire whose lines have at most `max` bytes; a longer one is reported as such and passed over.
+    pub fn new(reader: R, writer: W, max: usize) -> Self {
+        Self { reader, writer, max }
+    }
+}
+
+impl<R, W> Wire for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Source = LineSource<R>;
+    type Sink = LineSink<W>;
+
+    fn split(self) -> (Self::Source, Self::Sink) {
+        (
+            LineSource { reader: self.reader, decoder: LineDecoder::new(self.max), ended: false },
+            LineSink { writer: self.writer, buffer: Vec::new() },
+        )
+    }
+}
+
+/// Where lines come from.
+#[derive(Debug)]
+pub struct LineSource<R> {
+    reader: R,
+    decoder: LineDecoder,
+    ended: bool,
+}
+
+/// At least this much is read at once.
+const CHUNK: usize = 16 << 10;
+
+impl<R: AsyncRead + Unpin + Send + 'static> FrameSource for LineSource<R> {
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        loop {
+            if let Some(frame) = self.decoder.next_frame() {
+                return Ok(Some(frame));
+            }
+            if self.ended {
+                return Ok(self.decoder.finish());
+            }
+            let buffer = self.decoder.buffer();
+            buffer.reserve(CHUNK);
+            self.ended = self.reader.read_buf(buffer).await? == 0;
+        }
+    }
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub struct LineSink<W> {
+    writer: W,
+    buffer: Vec<u8>,
+}
+
+/// What the buffer keeps of its memory when it is not in use.
+const KEPT: usize = 64 << 10;
+
+impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
+    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        self.buffer.clear();
+        for frame in frames.drain(..) {
+            self.buffer.extend_from_slice(&frame);
+            self.buffer.push(b'\n');
+        }
+        self.writer.write_all(&self.buffer).await?;
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT);
+        self.writer.flush().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.writer.shutdown().await
+    }
+}

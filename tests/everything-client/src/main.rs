@@ -1,0 +1,27 @@
+//! `everything-client demo --server-bin PATH`, or the conformance suite's client fixture: `everything-client … URL`.
+
+mod conformance;
+mod demo;
+
+use std::{error::Error, process::ExitCode};
+
+const USAGE: &str = "usage: everything-client demo --server-bin PATH | everything-client URL";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("everything-client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
+    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["demo", "--server-bin", server] => demo::run(server).await,
+        [.., url] if url.starts_with("http") => conformance::run(url).await,
+        _ => Err(USAGE.into()),
+    }
+}

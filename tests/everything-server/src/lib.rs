@@ -1,0 +1,28 @@
+//! A server that has one of everything: what the tests, the conformance suite and the benchmarks drive.
+
+mod conformance;
+mod gauge;
+mod tools;
+
+use std::sync::{Arc, OnceLock};
+
+use mcp_suite::{Limits, Server, implementation};
+
+/// The server. Each call makes a new one, with counters of its own.
+#[must_use]
+pub fn server() -> Server {
+    server_with(Limits::default())
+}
+
+/// The server with other bounds.
+#[must_use]
+pub fn server_with(limits: Limits) -> Server {
+    let itself = Arc::new(OnceLock::new());
+    let mut builder = Server::builder(implementation!())
+        .instructions("A server that has one of everything. Call `add` to see whether it is alive.")
+        .limits(limits);
+    for tool in tools::all(&itself).into_iter().chain(conformance::all()) {
+        builder = builder.tool(tool);
+    }
+    itself.get_or_init(|| builder.build()).clone()
+}

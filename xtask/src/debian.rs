@@ -1,0 +1,63 @@
+//! Programs that a step needs, installed from Debian's packages where this is Debian and we are root.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::process;
+
+/// The Debian packages that bring a command.
+const PACKAGES: &[(&str, &[&str])] = &[("curl", &["curl"]), ("npm", &["nodejs", "npm"]), ("wrk", &["wrk"])];
+
+/// Makes sure that `command` is on the PATH, or says plainly that it is missing.
+pub(crate) fn ensure(command: &str) -> Result {
+    if process::on_path(command) {
+        return Ok(());
+    }
+    let packages = PACKAGES.iter().find(|(name, _)| *name == command).map(|(_, packages)| *packages);
+    match packages {
+        Some(packages) if can_install() => install(packages),
+        _ => Err(Error::new(format!("`{command}` is needed and not on the PATH; install it and try again"))),
+    }
+}
+
+fn install(packages: &[&str]) -> Result {
+    update_once()?;
+    process::run(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages))
+}
+
+/// `apt-get update`, once in a run: package lists from yesterday name files that are gone.
+fn update_once() -> Result {
+    static UPDATED: OnceLock<()> = OnceLock::new();
+    if UPDATED.get().is_none() {
+        process::run(apt_get().arg("update"))?;
+        UPDATED.get_or_init(|| ());
+    }
+    Ok(())
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
+    command
+}
+
+fn can_install() -> bool {
+    Path::new("/usr/bin/apt-get").exists() && is_root()
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_no_package_brings_is_named_in_the_error() {
+        let message = ensure("no-such-command-anywhere").unwrap_err().to_string();
+        assert!(message.starts_with("`no-such-command-anywhere` is needed"), "{message}");
+    }
+}

@@ -1,0 +1,110 @@
+//! The workspace's own commands, run as `cargo xtask COMMAND`. One module a command; `COMMANDS` is the whole list.
+
+mod arguments;
+mod conformance;
+mod debian;
+mod demo;
+mod error;
+mod fixtures;
+mod fuzz;
+mod interop;
+mod node;
+mod process;
+mod table;
+mod test;
+mod tidy;
+mod verdict;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::arguments::Arguments;
+use crate::error::{Error, Result};
+
+/// One command: how it is called, what it does in one line, and its function.
+struct Command {
+    name: &'static str,
+    flags: &'static [&'static str],
+    about: &'static str,
+    run: fn(&Arguments) -> Result,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "demo",
+        flags: &[],
+        about: "builds the example server and client and shows them talking on every wire and in both eras",
+        run: |_| demo::run(),
+    },
+    Command {
+        name: "test",
+        flags: &["--skip-npm"],
+        about: "everything that a change must pass, from formatting to foreign clients",
+        run: |arguments| test::run(arguments.has("--skip-npm")),
+    },
+    Command {
+        name: "tidy",
+        flags: &[],
+        about: "the repository's own rules: dependency arrows, path headers, revision dates, crate files",
+        run: |_| tidy::run(),
+    },
+    Command {
+        name: "conformance",
+        flags: &[],
+        about: "runs the official MCP conformance suite against the example server and client",
+        run: |_| conformance::run(),
+    },
+    Command {
+        name: "interop",
+        flags: &["--skip-npm"],
+        about: "calls the example server with the MCP Inspector and with curl",
+        run: |arguments| interop::run(arguments.has("--skip-npm")),
+    },
+    Command {
+        name: "fuzz",
+        flags: &["--smoke", "--long"],
+        about: "fuzzes each target for 60 s (--smoke 20 s, --long 600 s)",
+        run: |arguments| fuzz::run(fuzz::seconds(arguments)?),
+    },
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error}");
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Result {
+    let (name, flags) = match words {
+        [] => return help(),
+        [name, ..] if ["help", "--help", "-h"].contains(&name.as_str()) => return help(),
+        [name, flags @ ..] => (name, flags),
+    };
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        return Err(Error::new(format!("there is no command `{name}`; `cargo xtask --help` lists them")));
+    };
+    if flags.iter().any(|flag| flag == "--help" || flag == "-h") {
+        println!("{}", usage(command));
+        return Ok(());
+    }
+    (command.run)(&Arguments::read(command.name, command.flags, flags)?)
+}
+
+fn help() -> Result {
+    println!("cargo xtask COMMAND\n");
+    for command in COMMANDS {
+        println!("  {}", usage(command));
+    }
+    Ok(())
+}
+
+fn usage(command: &Command) -> String {
+    let flags: Vec<String> = command.flags.iter().map(|flag| format!("[{flag}]")).collect();
+    let call = format!("{} {}", command.name, flags.join(" "));
+    format!("{:<26} {}", call.trim_end(), command.about)
+}

