@@ -73,14 +73,6 @@ const ROWS: &[Row] = &[
 /// What `server-stateless` asks for and the example server does not have yet.
 const STATELESS: &[Allowed] = &[
     Allowed {
-        check: "sep-2575-server-rejects-undeclared-capability",
-        reason: "no tool of the example server asks the client to sample, so none can miss that capability",
-    },
-    Allowed {
-        check: "sep-2575-missing-capability-http-400",
-        reason: "no tool of the example server asks the client to sample, so none can miss that capability",
-    },
-    Allowed {
         check: "sep-2575-http-server-no-independent-requests-on-stream",
         reason: "the example server has no tool that asks the client while its answer streams",
     },

@@ -134,27 +134,20 @@ impl<T> Mailbox<T> {
 
     /// Waits until there is room, or nobody reads any more.
     pub(crate) async fn room(&self) {
-        loop {
-            let emptied = self.emptied.notified();
-            let mut emptied = std::pin::pin!(emptied);
-            emptied.as_mut().enable();
-            if self.has_room() {
-                return;
-            }
-            emptied.await;
-        }
+        self.emptied_until(|| self.has_room()).await;
     }
 
     /// Waits until items have lain unread, and none was read, for all of `patience`.
     pub(crate) async fn stalled(&self, patience: Duration) {
+        // How many were read, while some are not.
         let look = || {
             let state = self.lock();
-            (state.items.is_empty(), state.read)
+            (!state.items.is_empty()).then_some(state.read)
         };
         loop {
-            let (_, before) = look();
+            let before = look();
             tokio::time::sleep(patience).await;
-            if look() == (false, before) {
+            if before.is_some() && look() == before {
                 return;
             }
         }
@@ -164,6 +157,24 @@ impl<T> Mailbox<T> {
     fn has_room(&self) -> bool {
         let state = self.lock();
         state.closed || !self.is_full(&state)
+    }
+
+    /// Waits until the mailbox is closed.
+    pub(crate) async fn closed(&self) {
+        self.emptied_until(|| self.lock().closed).await;
+    }
+
+    /// Waits until `is_so`, which something that notifies `emptied` makes so.
+    async fn emptied_until(&self, is_so: impl Fn() -> bool) {
+        loop {
+            let mut emptied = std::pin::pin!(self.emptied.notified());
+            // From here on nothing is missed, so looking comes after.
+            emptied.as_mut().enable();
+            if is_so() {
+                return;
+            }
+            emptied.await;
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

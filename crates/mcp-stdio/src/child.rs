@@ -44,9 +44,12 @@ pub struct Child {
     env: Vec<(OsString, OsString)>,
     env_clear: bool,
     current_dir: Option<PathBuf>,
-    on_stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    on_stderr: Option<OnLine>,
     max_line: usize,
 }
+
+/// What hears a line.
+type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How long the child may take to end by itself once its stdin is closed.
 const UNTIL_TERM: Duration = Duration::from_secs(2);
@@ -140,7 +143,7 @@ impl Child {
 }
 
 /// Reads stderr to its end, whatever is in it, so that the child never waits for a reader.
-async fn drain(mut stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&str) + Send + Sync>) {
+async fn drain(mut stderr: impl AsyncRead + Unpin, hear: OnLine) {
     let mut lines = LineDecoder::new(STDERR_LINE);
     let tell = |frame| {
         if let Frame::Line(line) = frame {

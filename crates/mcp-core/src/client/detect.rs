@@ -9,8 +9,8 @@ use crate::{Era, Error, ErrorKind, Revision, Revisions, mcp_code, types::Discove
 /// What came back for the probe, as far as it matters.
 #[derive(Debug)]
 pub(crate) enum Probe {
-    /// A result that names the revisions.
-    Modern(DiscoverResult),
+    /// A result that names the revisions, these ones.
+    Modern(Vec<String>),
     /// An error that only modern servers give.
     ModernError(ErrorObject),
     /// Any other answer.
@@ -38,7 +38,7 @@ impl Probe {
     /// The probe's outcome from what the call gave. Errors of the connection itself are not about the era.
     pub(crate) fn read(outcome: Result<Result<DiscoverResult, ErrorObject>, Error>) -> Result<Self, Error> {
         match outcome {
-            Ok(Ok(result)) => Ok(Self::Modern(result)),
+            Ok(Ok(result)) => Ok(Self::Modern(result.supported_versions)),
             Ok(Err(object)) if is_modern(&object) => Ok(Self::ModernError(object)),
             Ok(Err(_)) => Ok(Self::Other),
             Err(error) => match (error.kind(), error.status()) {
@@ -62,7 +62,7 @@ fn is_modern(object: &ErrorObject) -> bool {
 /// Judges a probe that was sent in `sent`; `first` is whether another one may follow.
 pub(crate) fn judge(probe: Probe, ours: Revisions, sent: Revision, first: bool) -> Verdict {
     match probe {
-        Probe::Modern(result) => choose(&result.supported_versions, ours, Verdict::Modern),
+        Probe::Modern(theirs) => choose(&theirs, ours, Verdict::Modern),
         Probe::ModernError(object) => match supported(&object) {
             Some(theirs) => choose(&theirs, ours, |revision| {
                 // A list that repeats what was just refused may be a race or a fault; once more, and not for ever.
@@ -103,8 +103,7 @@ mod tests {
     const SENT: Revision = Revision::LATEST;
 
     fn discovered(versions: &[&str]) -> Probe {
-        let text = serde_json::json!({ "supportedVersions": versions, "capabilities": {} }).to_string();
-        Probe::Modern(serde_json::from_str(&text).unwrap())
+        Probe::Modern(versions.iter().map(|version| (*version).to_owned()).collect())
     }
 
     fn refused(code: i64, versions: Option<&[&str]>) -> Probe {

@@ -1,6 +1,9 @@
 //! The client's side of a shared wire: one task a connection, whatever the wire.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, RequestId, decode, encode};
@@ -219,6 +222,7 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     let ended = tokio::select! {
         ended = read(&link, &mut source, &inbox) => Some(ended),
         written = write(&link, &mut sink) => written.err(),
+        () = overdue(&link) => None,
     };
     if let Some(cause) = ended {
         link.outbox.close();
@@ -227,6 +231,13 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     if let Err(error) = sink.close().await {
         tracing::debug!(%error, "a connection did not close in order");
     }
+}
+
+/// What is still to be written when the client disconnects must not hold it up: the server may have stopped reading.
+async fn overdue(link: &Link) {
+    const FLUSH: Duration = Duration::from_secs(1);
+    link.outbox.closed().await;
+    tokio::time::sleep(FLUSH).await;
 }
 
 async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std::io::Error {

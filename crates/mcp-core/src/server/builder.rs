@@ -71,6 +71,17 @@ impl ServerBuilder {
     ///
     /// A layer sees requests only. It refuses one by failing: a [`Fault`](crate::Fault) says with what, tower's own
     /// time-outs and shed loads are known, anything else is an internal error.
+    ///
+    /// ```
+    /// # use mcp_core::{Fault, Exchange, Server, implementation};
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let told = MapRequestLayer::new(|exchange: Exchange| {
+    ///     println!("{} {}", exchange.revision(), exchange.method());
+    ///     exchange
+    /// });
+    /// let server = Server::builder(implementation!()).layer(told).build();
+    /// ```
     pub fn layer<L, S>(mut self, layer: L) -> Self
     where
         L: Layer<BoxCloneSyncService<Exchange, Reply, BoxError>, Service = S> + Send + 'static,

@@ -104,3 +104,44 @@ fn refused(error: &BoxError, id: RequestId, revision: Revision) -> Reply {
     tracing::debug!(%error, "a layer refused a request");
     Reply::refusal(Some(id), revision, fault)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tower::{filter::FilterLayer, timeout::TimeoutLayer};
+
+    use super::*;
+    use crate::{Server, Tool, ToolError, implementation};
+
+    async fn slow() -> Result<(), ToolError> {
+        std::future::pending().await
+    }
+
+    async fn call(server: Server, name: &str) -> String {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#);
+        String::from_utf8(server.handle(message).await.unwrap().to_vec()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn towers_own_time_out_fits_and_its_error_is_a_fault() {
+        let limit = TimeoutLayer::new(Duration::from_secs(1));
+        let server = Server::builder(implementation!()).tool(Tool::new("slow", slow)).layer(limit).build();
+        let reply = call(server, "slow").await;
+        assert!(reply.contains("-32603") && reply.contains("timed out") && reply.contains("\"id\":1"), "{reply}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_layer_refuses_with_a_fault_and_hides_any_other_error() {
+        let refuse = |exchange: Exchange| match exchange.name() {
+            Some("slow") => Err(BoxError::from(Fault::InvalidRequest("not you".into()))),
+            _ => Err(BoxError::from("a secret")),
+        };
+        let builder = || Server::builder(implementation!()).tool(Tool::new("slow", slow));
+        let server = builder().layer(FilterLayer::new(refuse)).build();
+        let reply = call(server.clone(), "slow").await;
+        assert!(reply.contains("-32600") && reply.contains("not you"), "{reply}");
+        let reply = call(server, "other").await;
+        assert!(reply.contains("-32603") && !reply.contains("secret"), "{reply}");
+    }
+}

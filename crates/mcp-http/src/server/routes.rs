@@ -25,7 +25,6 @@ pub const DEFAULT_PATH: &str = "/mcp";
 /// let app = axum::Router::new().merge(mcp_http::routes(server));
 /// # let _: axum::Router = app;
 /// ```
-#[must_use]
 pub fn routes(server: Server) -> Router {
     Routes::new(server).into_router()
 }

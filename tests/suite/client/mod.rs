@@ -1,0 +1,106 @@
+//! The client against scripted servers: what it says, and what it makes of what is said to it.
+//!
+//! Tests named after `C…` keep the cases of that number; the others stand for the same kind of fault on another wire
+//! or in the other era.
+
+#![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
+
+mod envelope;
+mod era;
+mod handshake;
+mod metadata;
+
+use std::time::Duration;
+
+use mcp_suite::{Client, Era, Error, Revision, client::IntoTransport, http::Http, implementation};
+use serde_json::{Value, json};
+
+use crate::peer::memory::{Script, ScriptedPeer, Step, expect, send};
+
+/// Answers the probe as a modern server.
+fn modern() -> Script {
+    vec![expect(json!({ "method": "server/discover" })), send(json!({ "id": "$id", "result": discovered() }))]
+}
+
+/// What a modern server says of itself.
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+        "instructions": "Be kind.",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "peer", "version": "1" } },
+    })
+}
+
+/// Refuses the probe as most servers before 2026 do, and shakes hands.
+fn legacy() -> Script {
+    let mut script = vec![
+        expect(json!({ "method": "server/discover" })),
+        send(json!({ "id": "$id", "error": { "code": -32601, "message": "Method not found" } })),
+    ];
+    script.extend(handshake());
+    script
+}
+
+/// Shakes hands, in the revision that is offered first.
+fn handshake() -> Script {
+    vec![
+        expect(json!({ "method": "initialize", "params": { "protocolVersion": "2025-11-25" } })),
+        send(json!({ "id": "$id", "result": initialized("2025-11-25") })),
+        expect(json!({ "method": "notifications/initialized" })),
+    ]
+}
+
+/// What a legacy server answers to `initialize`.
+fn initialized(revision: &str) -> Value {
+    json!({
+        "protocolVersion": revision, "capabilities": { "tools": {} }, "instructions": "Be kind.",
+        "serverInfo": { "name": "peer", "version": "1" },
+    })
+}
+
+/// How a server of that era begins.
+fn opening(era: Era) -> Script {
+    if era == Era::Modern { modern() } else { legacy() }
+}
+
+/// A peer that begins as a server of that era and goes on with `script`, and a client that is connected to it.
+async fn connected(era: Era, script: impl IntoIterator<Item = Step>) -> (Client, ScriptedPeer) {
+    let peer = ScriptedPeer::new(opening(era).into_iter().chain(script));
+    let client = Client::builder(implementation!()).connect(peer.clone()).await.unwrap();
+    assert_eq!(client.revision().era(), era);
+    (client, peer)
+}
+
+/// Connects in that era and in no other.
+async fn connect_in(era: Era, transport: impl IntoTransport) -> Result<Client, Error> {
+    let revisions = Revision::ALL.into_iter().filter(|revision| revision.era() == era);
+    Client::builder(implementation!()).revisions(revisions).connect(transport).await
+}
+
+/// Connects over HTTP.
+async fn over_http(url: &str) -> Result<Client, Error> {
+    Client::builder(implementation!()).connect(Http::new(url)).await
+}
+
+/// A tool's result of one text.
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// A call of the tool `name` comes, and is answered with a text.
+fn answers(name: &str, with: &str) -> Script {
+    vec![
+        expect(json!({ "method": "tools/call", "params": { "name": name } })),
+        send(json!({ "id": "$id", "result": text(with) })),
+    ]
+}
+
+/// Far longer than anything on the loopback takes, far shorter than the client's own patience.
+const SOON: Duration = Duration::from_secs(4);
+
+/// The end of a future that must not take long in real time.
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(SOON, future).await.expect("it took too long")
+}
+
+const ERAS: [Era; 2] = [Era::Modern, Era::Legacy];

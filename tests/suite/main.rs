@@ -1,0 +1,1 @@
+//! What spans crates, on every wire: one binary.

@@ -1,0 +1,104 @@
+use mcp_core::{Era, Revision};
+
+use super::Variant;
+
+/// What the `$(…)` of a case stand for.
+#[derive(Debug, Clone)]
+pub(crate) struct Words<'a> {
+    pub(crate) variant: &'a Variant,
+    pub(crate) port: Option<u16>,
+}
+
+/// What the modern era wants in `_meta`.
+const MODERN: &str = concat!(
+    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+    r#""io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},"#,
+    r#""io.modelcontextprotocol/clientCapabilities":{}"#
+);
+
+impl Words<'_> {
+    /// The text with everything that stands for other text replaced.
+    pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
+        let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+        while let Some((before, after)) = rest.split_once("$(") {
+            let (word, after) = after.split_once(')').ok_or("`$(` without its `)`")?;
+            out.push_str(before);
+            out.push_str(&self.word(word)?);
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn word(&self, word: &str) -> Result<String, String> {
+        if let Some((count, text)) = word.split_once(' ') {
+            let count: usize = count.parse().map_err(|_| format!("`$({word})` repeats nothing"))?;
+            return Ok(text.repeat(count));
+        }
+        let is_modern = self.variant.speaks.is_some_and(|revision| revision.era() == Era::Modern);
+        Ok(match word {
+            "modern" => format!(r#""_meta":{{{MODERN}}}"#),
+            "in_modern" => format!(",{MODERN}"),
+            "meta" if is_modern => format!(r#""_meta":{{{MODERN}}}"#),
+            "meta" => r#""_meta":{}"#.to_owned(),
+            "in_meta" if is_modern => format!(",{MODERN}"),
+            "in_meta" => String::new(),
+            "revision" => self.variant.speaks.map(Revision::as_str).ok_or("no revision is spoken")?.to_owned(),
+            "port" => self.port.ok_or("there is no port")?.to_string(),
+            number => {
+                let cell = number.parse::<usize>().ok().and_then(|number| self.variant.cells.get(number.checked_sub(1)?));
+                cell.cloned().ok_or_else(|| format!("`$({number})` stands for nothing"))?
+            }
+        })
+    }
+}
+
+/// Bytes as a case writes them.
+pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
+    let (mut out, mut rest) = (Vec::new(), text);
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.extend_from_slice(before.as_bytes());
+        let (byte, used) = match after.as_bytes() {
+            [b'n', ..] => (b'\n', 1),
+            [b'r', ..] => (b'\r', 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', ..] => {
+                let hex = after.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                (hex.ok_or_else(|| format!("`\\{after}` is no byte"))?, 3)
+            }
+            _ => return Err(format!("`\\{after}` is no byte")),
+        };
+        out.push(byte);
+        rest = &after[used..];
+    }
+    out.extend_from_slice(rest.as_bytes());
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_for_other_text() {
+        let variant = Variant { cells: vec!["x".into()], speaks: Some(Revision::LATEST_LEGACY) };
+        let words = Words { variant: &variant, port: Some(9) };
+        assert_eq!(words.expand("a$(3 [)$(1)$(port){$(meta)}$(in_meta)").unwrap(), "a[[[x9{\"_meta\":{}}");
+        assert!(words.expand("{$(modern)}").unwrap().contains("2026-07-28"));
+        for wrong in ["$(2)", "$(0)", "$(x)", "$(x y)", "$(1"] {
+            assert!(words.expand(wrong).is_err(), "{wrong}");
+        }
+        let modern = Variant { cells: Vec::new(), speaks: Some(Revision::LATEST) };
+        let words = Words { variant: &modern, port: None };
+        assert!(words.expand("$(meta)").unwrap().starts_with("\"_meta\":{\"io."));
+        assert!(words.expand("$(port)").is_err());
+    }
+
+    #[test]
+    fn bytes_can_be_written() {
+        assert_eq!(unescape(r"a\xEF\n\r\\b").unwrap(), b"a\xef\n\r\\b");
+        for wrong in [r"\x", r"\xG0", r"\q", r"\"] {
+            assert!(unescape(wrong).is_err(), "{wrong}");
+        }
+    }
+}
