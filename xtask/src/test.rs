@@ -78,15 +78,17 @@ fn crates_alone() -> Result<Done> {
     Ok(Done::Yes)
 }
 
-/// The `cargo check` calls for one crate.
+/// The `cargo clippy` calls for one crate.
 fn alone(package: &Package) -> Vec<Vec<String>> {
-    let bare = ["check", "--quiet", "-p", &package.name, "--no-default-features"].map(str::to_owned).to_vec();
+    let bare = ["clippy", "--quiet", "-p", &package.name, "--no-default-features"].map(str::to_owned).to_vec();
     let features = package.features.keys().filter(|feature| *feature != "default");
     let single = features.map(|feature| {
         let with = ["--features".to_owned(), feature.clone()];
         bare.iter().cloned().chain(with).collect()
     });
-    std::iter::once(bare.clone()).chain(single).collect()
+    // Warnings count: code that only another feature uses is dead in this one.
+    let denying = |call: Vec<String>| call.into_iter().chain(["--", "-D", "warnings"].map(str::to_owned)).collect();
+    std::iter::once(bare.clone()).chain(single).map(denying).collect()
 }
 
 #[cfg(test)]
@@ -101,9 +103,9 @@ mod tests {
         assert_eq!(
             calls,
             [
-                "check --quiet -p mcp-http --no-default-features",
-                "check --quiet -p mcp-http --no-default-features --features client",
-                "check --quiet -p mcp-http --no-default-features --features server",
+                "clippy --quiet -p mcp-http --no-default-features -- -D warnings",
+                "clippy --quiet -p mcp-http --no-default-features --features client -- -D warnings",
+                "clippy --quiet -p mcp-http --no-default-features --features server -- -D warnings",
             ]
         );
     }

@@ -116,8 +116,6 @@ impl<T> Mailbox<T> {
                 return Some(item);
             }
             if self.lock().closed {
-                // Wakes the next call too: a closed mailbox stays readable to its end.
-                self.filled.notify_one();
                 return self.try_pop();
             }
             self.filled.notified().await;
@@ -129,7 +127,6 @@ impl<T> Mailbox<T> {
         while self.is_empty() && !self.lock().closed {
             self.filled.notified().await;
         }
-        self.filled.notify_one();
     }
 
     /// Waits until there is room, or nobody reads any more.

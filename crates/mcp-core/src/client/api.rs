@@ -74,6 +74,7 @@ impl Client {
     /// # Errors
     /// When the server fails, or its pages do not come to an end ([`Limits::pages`](crate::Limits)).
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        let most = self.0.caller.limits.pages;
         let (mut tools, mut cursor, mut seen) = (Vec::new(), None, HashSet::new());
         loop {
             let params = PaginatedParams { cursor };
@@ -81,9 +82,7 @@ impl Client {
             tools.extend(page.tools.iter().filter_map(|raw| self.tool(raw)));
             match page.next_cursor {
                 None => return Ok(tools),
-                Some(next) if seen.len() < self.0.caller.limits.pages && seen.insert(next.clone()) => {
-                    cursor = Some(next)
-                }
+                Some(next) if seen.len() + 1 < most && seen.insert(next.clone()) => cursor = Some(next),
                 Some(_) => return Err(endless()),
             }
         }

@@ -2,7 +2,10 @@
 
 mod read;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -26,7 +29,7 @@ use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID,
 /// let client = mcp_core::Client::connect(mcp_http::Http::new("http://127.0.0.1:8080/mcp")).await?;
 /// # client.disconnect().await; Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "a server is spoken to by connecting to it"]
 pub struct Http {
     url: String,
@@ -41,7 +44,9 @@ impl Http {
     }
 
     /// Adds a header to every request.
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn header(mut self, name: HeaderName, mut value: HeaderValue) -> Self {
+        // It may be a credential, which no debug output and no HTTP/2 table shall keep.
+        value.set_sensitive(true);
         self.headers.append(name, value);
         self
     }
@@ -81,10 +86,9 @@ fn pooled() -> Result<reqwest::Client, String> {
 }
 
 /// The transport that [`Http`] describes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpTransport(Arc<Endpoint>);
 
-#[derive(Debug)]
 struct Endpoint {
     /// Or why there can be none.
     client: Result<reqwest::Client, String>,
@@ -94,11 +98,24 @@ struct Endpoint {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     inbox: Option<Inbox>,
     /// What the server called the session, in the legacy era.
     session: Option<HeaderValue>,
+}
+
+/// URL, headers and session may all be secrets.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").finish_non_exhaustive()
+    }
 }
 
 impl Transport for HttpTransport {

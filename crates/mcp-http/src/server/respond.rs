@@ -94,3 +94,50 @@ impl Drop for AbortOnDrop {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::to_bytes, extract::Request};
+    use mcp_core::{Context, Tool, ToolError, implementation};
+    use tokio::{runtime::Handle, task::yield_now};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::routes;
+
+    /// How many tasks live while this runs; it does not end with its first poll.
+    async fn tasks(context: Context) -> Result<usize, ToolError> {
+        context.progress(1.0, None, "begun");
+        yield_now().await;
+        yield_now().await;
+        Ok(Handle::current().metrics().num_alive_tasks())
+    }
+
+    async fn call(meta: &str) -> (String, String) {
+        let server = Server::builder(implementation!()).tool(Tool::new("tasks", tasks)).build();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"tasks","_meta":{{{meta}}}}}}}"#
+        );
+        let request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(axum::body::Body::from(body))
+            .unwrap();
+        let response = routes(server).oneshot(request).await.unwrap();
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (kind, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_json_call_spawns_no_task_and_a_stream_spawns_one() {
+        let (kind, body) = call("").await;
+        assert_eq!(kind, "application/json");
+        assert!(body.contains(r#""text":"0""#), "{body}");
+
+        let (kind, body) = call(r#""progressToken":1"#).await;
+        assert_eq!(kind, "text/event-stream");
+        assert!(body.contains(r#""text":"1""#), "{body}");
+    }
+}

@@ -1,0 +1,107 @@
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use super::sentinel::{self, is_field_byte, is_sentinel};
+
+/// Characters of a value that an error repeats.
+pub(super) const SHOWN: usize = 100;
+
+/// The value that a header carries. Spaces and tabs around it are not part of it (RFC 9110, 5.5).
+pub(crate) fn decode_value(header: &[u8]) -> Result<Cow<'_, str>, Invalid> {
+    let text = text(header)?;
+    let Some(encoded) = text.strip_prefix(sentinel::START).filter(|_| is_sentinel(text)) else {
+        return Ok(Cow::Borrowed(text));
+    };
+    // `=?base64?=` has both markers, but they share a character: there is nothing in it to decode.
+    let encoded = encoded.strip_suffix(sentinel::END).ok_or(Invalid::Base64)?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| Invalid::Base64)?;
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Invalid::Utf8)
+}
+
+/// Compares a header that may be encoded (`Mcp-Name`, `Mcp-Param-*`) with the value of the body.
+///
+/// Nothing is allocated if the header is plain and equal.
+///
+/// Specification: Streamable HTTP, Server Validation.
+pub(crate) fn matches(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
+    compare(header, body, decode_value)
+}
+
+/// Compares a header that is never encoded (`Mcp-Method`, `MCP-Protocol-Version`) with the value of the body.
+///
+/// A proxy that routes on such a header does not decode it. Decoding it here would let a request pass as one method
+/// at the proxy and as another at the server.
+///
+/// Specification: Streamable HTTP, Server Validation.
+pub(crate) fn matches_plain(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
+    compare(header, body, |header| text(header).map(Cow::Borrowed))
+}
+
+fn compare<'a>(
+    header: Option<&'a [u8]>,
+    body: &str,
+    decode: impl FnOnce(&'a [u8]) -> Result<Cow<'a, str>, Invalid>,
+) -> Result<(), Mismatch> {
+    let header = header.ok_or(Mismatch::Missing)?;
+    match decode(header) {
+        Ok(value) if value == body => Ok(()),
+        Ok(value) => Err(Mismatch::Differs { header: shown(&value), body: shown(body) }),
+        Err(reason) => Err(Mismatch::Invalid { header: shown_bytes(header), reason }),
+    }
+}
+
+/// Why a header's value cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Invalid {
+    #[error("it has characters other than visible ASCII, spaces and tabs")]
+    Characters,
+    #[error("it is not Base64")]
+    Base64,
+    #[error("its Base64 is not UTF-8 text")]
+    Utf8,
+}
+
+/// Why a header does not agree with the body. [`Mismatch::message`] makes it the text of the JSON-RPC error -32020.
+///
+/// Values are cut at 100 characters, and their control characters are escaped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Mismatch {
+    #[error("header is missing")]
+    Missing,
+    #[error("header value '{header}' is invalid: {reason}")]
+    Invalid { header: String, reason: Invalid },
+    #[error("header value '{header}' does not match body value '{body}'")]
+    Differs { header: String, body: String },
+}
+
+impl Mismatch {
+    /// The whole sentence, with the header's name as it should be read, such as `Mcp-Name`.
+    pub(crate) fn message(&self, name: &str) -> String {
+        format!("Header mismatch: {name} {self}")
+    }
+}
+
+fn text(header: &[u8]) -> Result<&str, Invalid> {
+    let text = str::from_utf8(header).map_err(|_| Invalid::Characters)?;
+    if text.bytes().all(|b| is_field_byte(&b)) { Ok(text.trim_ascii()) } else { Err(Invalid::Characters) }
+}
+
+pub(super) fn shown(value: &str) -> String {
+    let mut chars = value.chars();
+    let shown = chars.by_ref().take(SHOWN).flat_map(char::escape_debug).collect();
+    ellipsis(shown, chars.next().is_some())
+}
+
+/// Bytes that are no header text are escaped one by one: they show what came, whatever it was meant to be.
+pub(super) fn shown_bytes(value: &[u8]) -> String {
+    let bytes = value.get(..SHOWN).unwrap_or(value);
+    ellipsis(bytes.escape_ascii().to_string(), bytes.len() < value.len())
+}
+
+fn ellipsis(mut shown: String, cut: bool) -> String {
+    if cut {
+        shown.push('…');
+    }
+    shown
+}
