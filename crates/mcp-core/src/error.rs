@@ -96,7 +96,8 @@ impl ErrorKind {
     /// Whose fault an error of this kind usually is.
     const fn blame(self) -> Blame {
         match self {
-            Self::RequestCancelled
+            Self::InvalidParams
+            | Self::RequestCancelled
             | Self::NotInitialized
             | Self::AlreadyConnected
             | Self::DuplicateRegistration
@@ -129,6 +130,12 @@ impl Error {
         let mut error = Self::new(kind, message);
         error.0.source = Some(source.into());
         error
+    }
+
+    /// Something was asked of a transport that is not connected, or not any more.
+    #[must_use]
+    pub fn not_connected() -> Self {
+        Self::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
     }
 
     /// The error that the peer answered with.

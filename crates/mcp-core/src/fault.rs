@@ -20,7 +20,7 @@ pub mod mcp_code {
 
 /// Why a request gets an error instead of a result.
 ///
-/// It says what went wrong, not how it is told: the code is decided where replies leave, the HTTP status in `mcp-http`.
+/// It says what went wrong, not how it is told: [`to_error`](Self::to_error) gives the code, `mcp-http` the HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -49,7 +49,7 @@ pub enum Fault {
     Busy,
     /// The time for it ran out.
     TimedOut,
-    /// The server failed; what happened is told to the observer and the log, not to the peer.
+    /// The server failed; what happened is told to the log, not to the peer.
     Internal,
     /// An error of the application's own.
     Other(ErrorObject),

@@ -27,6 +27,7 @@ mod error;
 mod fault;
 mod head;
 mod limits;
+mod lock;
 mod mailbox;
 mod memory;
 pub mod method;

@@ -21,9 +21,9 @@ pub struct Limits {
     pub cursor_bytes: usize,
     /// The most messages in a batch (2025-03-26 only). Default 64.
     pub batch: usize,
-    /// Requests that run at once on one connection; more wait their turn. Default 64.
+    /// Requests that run at once on one shared wire; more wait their turn. A server's. Default 64.
     pub in_flight: usize,
-    /// Requests that wait on one connection; more are refused. Default 1024.
+    /// Requests that wait on one shared wire; more are refused. A server's. Default 1024.
     pub waiting: usize,
     /// The most messages queued for writing on one connection or stream. Default 256.
     pub queue_messages: usize,
@@ -44,9 +44,9 @@ pub struct Limits {
     pub handler: Option<Duration>,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub quiet: Duration,
-    /// How long a stream's reader may leave a full queue unread before its call is ended. Default 60 s.
+    /// How long the reader of an HTTP stream may leave what is queued unread before its call is ended. Default 60 s.
     pub stall: Duration,
-    /// How long calls may finish after their connection's input has ended. Default 10 s.
+    /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
     pub grace: Duration,
 }
 

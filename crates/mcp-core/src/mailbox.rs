@@ -2,13 +2,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
 use tokio::sync::Notify;
 
-use crate::Limits;
+use crate::{Limits, lock::lock};
 
 /// A queue bounded by number and bytes. What must not be lost goes in over the bound ([`push`](Self::push)); its senders
 /// are themselves bounded. What may be dropped or waited with asks first ([`offer`](Self::offer)).
@@ -41,9 +41,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Nothing that runs under the lock can panic half-way, so a poisoned one is as good as any.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn is_full(&self, state: &State<T>) -> bool {

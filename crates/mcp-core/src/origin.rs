@@ -4,7 +4,7 @@
 //! such a request away: `Origin` names the page, and `Host` names what the browser believes it is talking to. These are
 //! the rules alone, on text; a transport reads the headers and answers 403 with the words of [`Refused`].
 //!
-//! Specification: Streamable HTTP, Security & Endpoint.
+//! Specification: *Streamable HTTP, Security & Endpoint*.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ const LISTED: usize = 8;
 /// The default is [`Origins::loopback`]. A request without `Origin` does not come from a browser page and is always
 /// accepted; the origin `null` never is, unless the check is off.
 ///
-/// Specification: Streamable HTTP, Security & Endpoint.
+/// Specification: *Streamable HTTP, Security & Endpoint*.
 ///
 /// ```
 /// # use mcp_core::origin::Origins;
@@ -131,7 +131,7 @@ impl fmt::Display for OriginRule {
 /// The default is [`Hosts::loopback`]; [`Hosts::allow`] and [`Hosts::bound`] add to it. Over HTTP/2 the `:authority` of
 /// the request is its host.
 ///
-/// Specification: Streamable HTTP, Security & Endpoint.
+/// Specification: *Streamable HTTP, Security & Endpoint*.
 ///
 /// ```
 /// # use mcp_core::origin::Hosts;
@@ -214,7 +214,7 @@ impl Hosts {
 /// The text names what was compared and, for a host, how to allow it. It repeats at most 200 characters of the header,
 /// with control characters escaped, and is fit for the body of the 403 response.
 ///
-/// Specification: Streamable HTTP, Security & Endpoint.
+/// Specification: *Streamable HTTP, Security & Endpoint*.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct Refused(Refusal);

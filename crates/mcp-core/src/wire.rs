@@ -1,8 +1,10 @@
-//! What a shared wire is: whole messages both ways, in order.
+//! Server path 10 of 10 (shared wires): what a shared wire is, and how queued frames leave on it. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use std::{future::Future, io};
 
 use mcp_jsonrpc::{Bytes, Frame};
+
+use crate::mailbox::Mailbox;
 
 /// A wire that both sides share for all their messages: stdio, WebSocket, memory, any byte stream in lines.
 ///
@@ -31,4 +33,22 @@ pub trait FrameSink: Send + 'static {
     /// Tells the other side that nothing more will come, and does what else ends the wire, as waiting for a child
     /// process. Called once, last.
     fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// Writes what is queued until the queue is closed and empty; all that is ready leaves in one write.
+pub(crate) async fn write<T>(
+    queue: &Mailbox<T>,
+    sink: &mut impl FrameSink,
+    frame: impl Fn(T) -> Bytes,
+) -> io::Result<()> {
+    let (mut ready, mut frames) = (Vec::new(), Vec::new());
+    loop {
+        queue.filled().await;
+        queue.drain(&mut ready);
+        if ready.is_empty() {
+            return Ok(());
+        }
+        frames.extend(ready.drain(..).map(&frame));
+        sink.send(&mut frames).await?;
+    }
 }

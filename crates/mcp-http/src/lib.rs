@@ -18,12 +18,14 @@
 
 #[cfg(feature = "client")]
 mod client;
+mod defaults;
 mod headers;
 #[cfg(feature = "server")]
 mod server;
 
 #[cfg(feature = "client")]
 pub use client::Http;
+pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_PATH, DEFAULT_REPLAY_CAPACITY};
 pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 #[cfg(feature = "server")]
-pub use server::{DEFAULT_PATH, Routes, routes, serve};
+pub use server::{Routes, routes, serve};

@@ -25,8 +25,8 @@ pub struct LineDecoder {
 pub enum Frame {
     /// A line that is not blank, without its end.
     Line(Bytes),
-    /// A line longer than the cap was here.
-    TooLong,
+    /// A line longer than the cap was here; this is how it begins, up to 1 KiB.
+    TooLong(Bytes),
 }
 
 impl LineDecoder {
@@ -69,7 +69,7 @@ impl LineDecoder {
 
     fn judge(&self, line: BytesMut) -> Option<Frame> {
         if line.len() > self.max {
-            Some(Frame::TooLong)
+            Some(Frame::TooLong(start_of(&line)))
         } else if line.trim_ascii().is_empty() {
             None
         } else {
@@ -82,12 +82,20 @@ impl LineDecoder {
         self.scanned = self.buffer.len();
         // One byte more may be the CR of a line that just fits.
         if self.skipping || self.buffer.len() > self.max + 1 {
+            let news = (!self.skipping).then(|| Frame::TooLong(start_of(&self.buffer)));
+            self.skipping = true;
             self.buffer.clear();
             self.scanned = 0;
-            return (!std::mem::replace(&mut self.skipping, true)).then_some(Frame::TooLong);
+            return news;
         }
         None
     }
+}
+
+/// Copied, so that what is dropped frees its memory.
+fn start_of(line: &[u8]) -> Bytes {
+    const START: usize = 1 << 10;
+    Bytes::copy_from_slice(&line[..line.len().min(START)])
 }
 
 /// Any bytes, cut anywhere, give the same frames, and none over the cap.
@@ -107,8 +115,13 @@ pub fn fuzz(data: &[u8]) {
         frames.extend(decoder.finish());
         frames
     };
+    // How much of an over-long line was there when it was noticed depends on the reads, and on nothing else does.
+    let lines = |frames: &[Frame]| -> Vec<Option<Bytes>> {
+        let line = |frame: &Frame| if let Frame::Line(line) = frame { Some(line.clone()) } else { None };
+        frames.iter().map(line).collect()
+    };
     let whole = frames(stream.len().max(1));
-    assert_eq!(frames(seed % 7 + 1), whole, "where the stream is cut makes no difference");
+    assert_eq!(lines(&frames(seed % 7 + 1)), lines(&whole), "where the stream is cut makes no difference");
     for frame in whole {
         assert!(!matches!(frame, Frame::Line(line) if line.len() > MAX || line.contains(&b'\n')));
     }
@@ -132,6 +145,16 @@ mod tests {
         Frame::Line(Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    fn too_long(start: &str) -> Frame {
+        Frame::TooLong(Bytes::copy_from_slice(start.as_bytes()))
+    }
+
+    #[test]
+    fn the_start_of_what_is_too_long_is_bounded() {
+        let frames = frames(2000, &[&[b'a'; 5000]]);
+        assert_eq!(frames, [too_long(&"a".repeat(1024))]);
+    }
+
     #[test]
     fn line_ends_blank_lines_and_a_last_line_without_newline() {
         let stream = b"a\r\n\n \t\r\nb\nc\rd\ne";
@@ -148,9 +171,9 @@ mod tests {
 
     #[test]
     fn the_cap_at_its_edge() {
-        assert_eq!(frames(4, &[b"1234\r\n12345\n1234"]), [line("1234"), Frame::TooLong, line("1234")]);
+        assert_eq!(frames(4, &[b"1234\r\n12345\n1234"]), [line("1234"), too_long("12345"), line("1234")]);
         assert_eq!(frames(4, &[b"1234", b"\r", b"\n"]), [line("1234")]);
-        assert_eq!(frames(4, &[b"1234", b"5"]), [Frame::TooLong]);
+        assert_eq!(frames(4, &[b"1234", b"5"]), [too_long("12345")]);
     }
 
     #[test]
@@ -158,7 +181,7 @@ mod tests {
         let mut chunks: Vec<&[u8]> = vec![b"ok\nstart"];
         chunks.extend(std::iter::repeat_n(b"aaaaaaaa".as_slice(), 100));
         chunks.push(b"end\nnext\n");
-        assert_eq!(frames(8, &chunks), [line("ok"), Frame::TooLong, line("next")]);
+        assert_eq!(frames(8, &chunks), [line("ok"), too_long("startaaaaaaaa"), line("next")]);
     }
 
     #[test]

@@ -21,10 +21,25 @@ impl<'a, const N: usize> Members<'a, N> {
     /// # Errors
     /// When `json` is not exactly one JSON object.
     pub fn scan(json: &'a str, names: &[&str; N]) -> Result<Self, serde_json::Error> {
+        let mut members = Self { found: [None; N], duplicate: None };
         let mut reader = serde_json::Deserializer::from_str(json);
-        let members = reader.deserialize_map(MembersVisitor(names))?;
+        reader.deserialize_map(MembersVisitor { names, members: &mut members })?;
         reader.end()?;
         Ok(members)
+    }
+
+    /// The members that stand whole at the beginning of an object whose rest is missing.
+    #[must_use]
+    pub fn scan_start(start: &'a str, names: &[&str; N]) -> Self {
+        let mut members = Self { found: [None; N], duplicate: None };
+        let mut reader = serde_json::Deserializer::from_str(start);
+        // It ends in an error wherever the rest is missing; what was found before stays.
+        let _ = reader.deserialize_map(MembersVisitor { names, members: &mut members });
+        // A number that touches the end may lack digits.
+        let end = start.as_ptr() as usize + start.len();
+        let is_whole = |raw: &&RawValue| raw.get().as_ptr() as usize + raw.get().len() < end;
+        members.found = members.found.map(|raw| raw.filter(is_whole));
+        members
     }
 
     /// The text of the member whose name stands at `index`.
@@ -46,18 +61,21 @@ impl<'a, const N: usize> Members<'a, N> {
     }
 }
 
-struct MembersVisitor<'n, const N: usize>(&'n [&'n str; N]);
+struct MembersVisitor<'n, 'de, const N: usize> {
+    names: &'n [&'n str; N],
+    members: &'n mut Members<'de, N>,
+}
 
-impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, N> {
-    type Value = Members<'de, N>;
+impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, 'de, N> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members { found: [None; N], duplicate: None };
-        while let Some(index) = map.next_key_seed(IndexOf(self.0))? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let members = self.members;
+        while let Some(index) = map.next_key_seed(IndexOf(self.names))? {
             match index {
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -69,7 +87,7 @@ impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, N> {
                 }
             }
         }
-        Ok(members)
+        Ok(())
     }
 }
 
@@ -108,6 +126,23 @@ mod tests {
         assert!(members.get_some(0).is_none());
         assert!(members.get(2).is_none());
         assert_eq!(members.duplicate(), Some(1));
+    }
+
+    #[test]
+    fn the_start_of_an_object_tells_only_what_stands_there_whole() {
+        for (start, id) in [
+            (r#"{"id":12,"params":{"a":[1,2"#, Some("12")),
+            (r#"{"id":12"#, None),
+            (r#"{"id":12,"#, Some("12")),
+            (r#"{"id":"a","#, Some("\"a\"")),
+            (r#"{"id":"a"#, None),
+            (r#"{"params":{"id":7},"x":"#, None),
+            ("[1", None),
+            ("", None),
+        ] {
+            let members = Members::scan_start(start, &["id"]);
+            assert_eq!(members.get(0).map(RawValue::get), id, "{start}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Inbound {
 pub struct Malformed {
     /// The id, where one could be read all the same.
     pub id: Option<RequestId>,
-    /// `-32700` where the bytes are not JSON, `-32600` for everything else.
+    /// `-32700` where the bytes are not JSON or too many to be read, `-32600` for everything else.
     pub error: ErrorObject,
 }
 
@@ -95,6 +95,17 @@ impl Message {
             Self::Response(response) => Some(response),
             _ => None,
         }
+    }
+
+    /// How many bytes of JSON text the message holds on to, its envelope not counted.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let raw = match self {
+            Self::Request(Request { params, .. }) | Self::Notification(Notification { params, .. }) => params.as_ref(),
+            Self::Response(Response { outcome: Ok(result), .. }) => Some(result),
+            Self::Response(Response { outcome: Err(error), .. }) => error.data.as_ref(),
+        };
+        raw.map_or(0, |raw| raw.as_bytes().len())
     }
 
     /// The message as JSON text on one line.

@@ -1,4 +1,4 @@
-//! Client path 1 of 6: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
+//! Client path 1 of 5: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
 
 use std::{collections::HashSet, sync::Arc};
 

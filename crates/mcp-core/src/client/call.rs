@@ -1,4 +1,4 @@
-//! Client path 2 of 6: one request from its parameters to its response. Before: `crates/mcp-core/src/client/api.rs`. After: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`.
+//! Client path 2 of 5: one request from its parameters to its response, which is awaited here too. Before: `crates/mcp-core/src/client/api.rs`. After: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`.
 
 use std::{
     sync::{
@@ -147,8 +147,8 @@ impl Caller {
     async fn await_response(&self, mut replies: Replies, mut options: CallOptions) -> Result<Response, Error> {
         let patience = options.timeout.unwrap_or(self.limits.request);
         let start = Instant::now();
-        let end = start + options.at_most.unwrap_or(self.limits.request_at_most).max(patience);
-        let mut deadline = start + patience;
+        let end = start + options.at_most.unwrap_or(self.limits.request_at_most.max(patience));
+        let mut deadline = (start + patience).min(end);
         loop {
             match timeout_at(deadline, replies.next()).await {
                 Err(_) => return Err(timed_out(start.elapsed())),

@@ -57,7 +57,9 @@ type Answer = Result<DiscoverResult, String>;
 
 async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error> {
     let speech = Speech::Modern(speech);
-    let options = CallOptions::new().timeout(caller.limits.probe);
+    let is_shared = caller.transport.is_shared();
+    let patience = if is_shared { caller.limits.probe } else { caller.limits.request };
+    let options = CallOptions::new().timeout(patience);
     let outcome = match caller.respond::<Discover>(&speech, &Default::default(), None, options).await {
         Ok(Response { outcome: Err(object), .. }) => Ok(Err(object)),
         Ok(response) => result::read::<Discover>(response, Era::Modern).map(Ok),
@@ -68,7 +70,7 @@ async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error
         Ok(Err(object)) => Err(format!("error {}: {}", object.code, object.message)),
         Err(error) => Err(error.to_string()),
     };
-    Ok((Probe::read(outcome)?, answer))
+    Ok((Probe::read(outcome, is_shared)?, answer))
 }
 
 fn modern_connection(client: &ClientBuilder, revision: Revision, answer: Answer) -> Result<Connected, Error> {

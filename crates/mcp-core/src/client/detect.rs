@@ -36,14 +36,17 @@ pub(crate) enum Verdict {
 
 impl Probe {
     /// The probe's outcome from what the call gave. Errors of the connection itself are not about the era.
-    pub(crate) fn read(outcome: Result<Result<DiscoverResult, ErrorObject>, Error>) -> Result<Self, Error> {
+    pub(crate) fn read(
+        outcome: Result<Result<DiscoverResult, ErrorObject>, Error>,
+        is_shared: bool,
+    ) -> Result<Self, Error> {
         match outcome {
             Ok(Ok(result)) => Ok(Self::Modern(result.supported_versions)),
             Ok(Err(object)) if is_modern(&object) => Ok(Self::ModernError(object)),
             Ok(Err(_)) => Ok(Self::Other),
             Err(error) => match (error.kind(), error.status()) {
-                (ErrorKind::Timeout, _) => Ok(Self::Silent),
-                (ErrorKind::TransportClosed, _) => Ok(Self::Exited),
+                (ErrorKind::Timeout, _) if is_shared => Ok(Self::Silent),
+                (ErrorKind::TransportClosed, _) if is_shared => Ok(Self::Exited),
                 (ErrorKind::ProtocolInvalid, _) | (ErrorKind::TransportError, Some(_)) => Ok(Self::Other),
                 _ => Err(error),
             },
@@ -111,7 +114,7 @@ mod tests {
         if let Some(versions) = versions {
             object = object.with_data(mcp_jsonrpc::Raw::encode(&serde_json::json!({ "supported": versions })).unwrap());
         }
-        Probe::read(Ok(Err(object))).unwrap()
+        Probe::read(Ok(Err(object)), true).unwrap()
     }
 
     fn verdict(probe: Probe) -> Verdict {
@@ -137,13 +140,14 @@ mod tests {
         assert_eq!(verdict(Probe::Exited), Verdict::Legacy { reconnect: true });
         assert_eq!(verdict(discovered(&["2025-11-25"])), Verdict::Legacy { reconnect: false });
         let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
-        assert!(matches!(Probe::read(Err(page)), Ok(Probe::Other)));
+        assert!(matches!(Probe::read(Err(page), false), Ok(Probe::Other)));
     }
 
     #[test]
     fn errors_of_the_connection_are_no_verdict() {
-        for kind in [ErrorKind::TransportError, ErrorKind::Unauthorized] {
-            assert_eq!(Probe::read(Err(Error::new(kind, "no"))).unwrap_err().kind(), kind);
+        for kind in [ErrorKind::TransportError, ErrorKind::Unauthorized, ErrorKind::Timeout, ErrorKind::TransportClosed]
+        {
+            assert_eq!(Probe::read(Err(Error::new(kind, "no")), false).unwrap_err().kind(), kind);
         }
     }
 }

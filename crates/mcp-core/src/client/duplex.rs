@@ -1,19 +1,21 @@
-//! The client's side of a shared wire: one task a connection, whatever the wire.
+//! Client path 4 of 5 (shared wires): one task a connection, whatever the wire. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-core/src/client/result.rs`.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures_util::future::BoxFuture;
-use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, RequestId, decode, encode};
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, RequestId, decode};
 use tokio::task::JoinHandle;
 
 use crate::{
     Blame, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
     client::{Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending},
+    lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
+    wire,
 };
 
 /// What opens a shared wire, and opens it again after it was lost.
@@ -87,13 +89,13 @@ impl<C: Connector> Transport for Duplex<C> {
     fn request(&self, out: Outgoing) -> Replies {
         match (self.link(), out.id.clone()) {
             (Some(link), Some(id)) => link.request(out, id),
-            _ => Replies::new(futures_util::stream::iter([Err(not_connected())])),
+            _ => Replies::new(futures_util::stream::iter([Err(Error::not_connected())])),
         }
     }
 
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
-            let link = self.link().ok_or_else(not_connected)?;
+            let link = self.link().ok_or_else(Error::not_connected)?;
             link.outbox.room().await;
             if link.push(out.frame) { Ok(()) } else { Err(closed(None)) }
         })
@@ -126,11 +128,11 @@ impl<C> Drop for Duplex<C> {
 impl Link {
     fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
         let waiter = Arc::new(Waiter::new(&self.limits));
-        let may_cancel = out.method != Some(Initialize::NAME);
+        let cancel = out.to_cancel().filter(|_| out.method != Some(Initialize::NAME));
         if !lock(&self.pending).begin(id.clone(), waiter.clone()) || !self.push(out.frame) {
             return Replies::new(futures_util::stream::iter([Err(closed(None))]));
         }
-        let cancel = CancelOnDrop { link: self, id, may_cancel };
+        let cancel = CancelOnDrop { link: self, id, cancel };
         Replies::new(futures_util::stream::unfold((waiter, cancel), |(waiter, cancel)| async move {
             let item = waiter.pop().await?;
             Some((item, (waiter, cancel)))
@@ -157,8 +159,13 @@ impl Link {
     }
 
     async fn on_frame(&self, frame: Frame, inbox: &Inbox) {
-        let Frame::Line(bytes) = frame else {
-            return tracing::warn!(bytes = self.limits.message_bytes, "a message longer than the limit was dropped");
+        let bytes = match frame {
+            Frame::Line(bytes) if bytes.len() <= self.limits.message_bytes => bytes,
+            Frame::Line(start) | Frame::TooLong(start) => {
+                let (most, limits) = (self.limits.message_bytes, self.limits.decode());
+                return self.on_malformed(Malformed::too_long(&start, most, &limits));
+            }
+            _ => return,
         };
         match decode(bytes, &self.limits.decode()) {
             Inbound::One(message) => self.on_message(message, inbox).await,
@@ -183,7 +190,10 @@ impl Link {
             }
             Message::Notification(notification) => match self.waiter_of(&notification) {
                 // A slow reader loses progress, and delays nobody.
-                Some(waiter) => waiter.offer(Ok(Incoming::Notification(notification)), 0, |_| false),
+                Some(waiter) => {
+                    let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
+                    waiter.offer(Ok(Incoming::Notification(notification)), bytes, |_| false);
+                }
                 None if notification.method == notification::PROGRESS => {}
                 None => inbox.deliver(Message::Notification(notification)).await,
             },
@@ -221,7 +231,7 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     let (mut source, mut sink) = wire.split();
     let ended = tokio::select! {
         ended = read(&link, &mut source, &inbox) => Some(ended),
-        written = write(&link, &mut sink) => written.err(),
+        written = wire::write(&link.outbox, &mut sink, |frame| frame) => written.err(),
         () = overdue(&link) => None,
     };
     if let Some(cause) = ended {
@@ -250,44 +260,21 @@ async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std:
     }
 }
 
-async fn write(link: &Link, sink: &mut impl FrameSink) -> std::io::Result<()> {
-    let mut frames = Vec::new();
-    loop {
-        link.outbox.filled().await;
-        link.outbox.drain(&mut frames);
-        if frames.is_empty() {
-            return Ok(());
-        }
-        sink.send(&mut frames).await?;
-    }
-}
-
 /// Tells the server that nobody waits for an answer any more.
-///
-/// Specification: *Cancellation*.
 struct CancelOnDrop {
     link: Arc<Link>,
     id: RequestId,
-    /// The handshake must not be cancelled.
-    may_cancel: bool,
+    /// None for the handshake, which must not be cancelled.
+    cancel: Option<Outgoing>,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let waits = lock(&self.link.pending).settle(&self.id).is_some();
-        if waits && self.may_cancel {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id.as_json());
-            self.link.push(encode::notification(notification::CANCELLED, Some(&Raw::assume_valid(params.into()))));
+        if let Some(cancel) = self.cancel.take().filter(|_| waits) {
+            self.link.push(cancel.frame);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn not_connected() -> Error {
-    Error::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
 }
 
 fn closed(why: Option<&std::io::Error>) -> Error {

@@ -1,4 +1,4 @@
-//! Client path 6 of 6: a response becomes the result of its method. Before: `crates/mcp-core/src/client/route.rs`.
+//! Client path 5 of 5: a response becomes the result of its method. Before: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/read.rs`.
 
 use std::any::{Any, TypeId};
 

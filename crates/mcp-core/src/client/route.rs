@@ -1,4 +1,4 @@
-//! Client path 5 of 6: what the server sends on its own is answered. Before: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`. After: `crates/mcp-core/src/client/result.rs`.
+//! What the server sends on its own: no reply comes this way, but the transports put requests and notifications here.
 
 use std::sync::Arc;
 

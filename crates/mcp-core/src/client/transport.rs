@@ -2,9 +2,9 @@ use std::{pin::Pin, sync::Arc};
 
 use futures_core::Stream;
 use futures_util::{StreamExt, future::BoxFuture};
-use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, RequestId, Response};
+use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, Raw, RequestId, Response, encode};
 
-use crate::{Error, Limits, Revision, mailbox::Mailbox};
+use crate::{Error, Limits, Revision, mailbox::Mailbox, method::notification};
 
 /// What a client speaks over. Users write their own; for a wire that both sides share, a
 /// [`Connector`](crate::client::Connector) is less work.
@@ -23,6 +23,13 @@ pub trait Transport: Send + Sync + 'static {
     /// # Errors
     /// When it could not be sent.
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Whether both sides share one wire, on which a server may meet an unknown method with silence. Default: yes.
+    ///
+    /// Elsewhere silence is a failure of the connection, and says nothing about the server's era.
+    fn is_shared(&self) -> bool {
+        true
+    }
 
     /// Tells what was agreed on.
     fn agreed(&self, to: &Agreed) {
@@ -64,6 +71,22 @@ pub struct Outgoing {
     pub name: Option<ByteString>,
     /// The revision spoken, once it is known.
     pub revision: Option<Revision>,
+}
+
+impl Outgoing {
+    pub(crate) fn notification(method: &'static str, params: Option<&Raw>, revision: Option<Revision>) -> Self {
+        Self { frame: encode::notification(method, params), id: None, method: Some(method), name: None, revision }
+    }
+
+    /// The notification that this request is given up.
+    ///
+    /// Specification: *Cancellation*.
+    #[must_use]
+    pub fn to_cancel(&self) -> Option<Self> {
+        let params = format!(r#"{{"requestId":{}}}"#, self.id.as_ref()?.as_json());
+        let params = Raw::assume_valid(params.into());
+        Some(Self::notification(notification::CANCELLED, Some(&params), self.revision))
+    }
 }
 
 /// What both sides agreed on.
@@ -116,7 +139,8 @@ impl Inbox {
     /// Hands a message to the client, after waiting for room.
     pub async fn deliver(&self, message: Message) {
         self.0.room().await;
-        self.0.push(message, 0);
+        let bytes = message.size();
+        self.0.push(message, bytes);
     }
 
     pub(crate) async fn next(&self) -> Option<Message> {

@@ -1,4 +1,4 @@
-//! Server path 3 of 9: decides the era of a request, once, and makes it an exchange. Before: `crates/mcp-jsonrpc/src/decode/mod.rs`. After: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`.
+//! Server path 3 of 10: decides the era of a request, once, and makes it an exchange. Before: `crates/mcp-jsonrpc/src/decode/mod.rs`. After: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`.
 
 use std::sync::Arc;
 
@@ -43,10 +43,10 @@ pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Res
     let id = request.id.clone();
     // A refused request is answered as the era that its header names would have it.
     let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
-    judge(core, request, arrival).map_err(|fault| Reply::refusal(Some(id), seems, fault))
+    admit(core, request, arrival).map_err(|fault| Reply::refusal(Some(id), seems, fault))
 }
 
-fn judge(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
+fn admit(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
     let head = Head::scan(request.params.as_ref(), core.limits.id_bytes)?;
     let mut exchange = match spoken(core.revisions, head.meta.version.as_ref(), &arrival)? {
         Spoken::Modern(revision) => modern::accept(request, head, revision)?,

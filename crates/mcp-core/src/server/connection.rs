@@ -1,8 +1,8 @@
-//! Server path 1 of 9 (shared wires): one loop a connection, whatever the wire. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+//! Server path 1 of 10 (shared wires): one loop a connection, whatever the wire. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::Poll,
 };
 
@@ -15,14 +15,18 @@ use tokio::{
 
 use crate::{
     Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Revision, Server, Wire,
+    lock::lock,
     mailbox::Mailbox,
     method::notification,
     server::{
+        Answer, batch,
+        batch::Gathering,
         inflight::InFlight,
         legacy::Session,
-        outlet::{Outgoing, OutgoingKind, Outlet},
-        refusal, too_long,
+        outlet::{Outlet, Queued},
+        refusal,
     },
+    wire,
 };
 
 /// Serves one connection to its end: the peer's end of input, or a failure of the wire.
@@ -33,9 +37,13 @@ use crate::{
 /// # Errors
 /// [`ErrorKind::TransportError`] when the wire fails.
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
-    let (source, sink) = wire.split();
+    let (source, mut sink) = wire.split();
     let mut connection = Connection::new(server);
-    let mut writing = std::pin::pin!(write(connection.outbox.clone(), sink));
+    let outbox = connection.outbox.clone();
+    let mut writing = std::pin::pin!(async {
+        wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
+        sink.close().await
+    });
     let mut reading = std::pin::pin!(connection.read(source));
     // Both run in this task; what is ready when reading pauses leaves in one write.
     let (read, written) = tokio::select! {
@@ -46,29 +54,25 @@ pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     read.and(written).map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error))
 }
 
-async fn write(outbox: Arc<Mailbox<Outgoing>>, mut sink: impl FrameSink) -> std::io::Result<()> {
-    let (mut ready, mut frames) = (Vec::new(), Vec::new());
-    loop {
-        outbox.filled().await;
-        outbox.drain(&mut ready);
-        if ready.is_empty() {
-            return sink.close().await;
-        }
-        frames.extend(ready.drain(..).map(|outgoing| outgoing.frame));
-        sink.send(&mut frames).await?;
-    }
-}
-
 struct Connection {
     server: Server,
     session: Arc<Session>,
-    outbox: Arc<Mailbox<Outgoing>>,
+    outbox: Arc<Mailbox<Queued>>,
     in_flight: Arc<Mutex<InFlight<AbortHandle>>>,
     tasks: JoinSet<()>,
     /// What came while as much as may run was running.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<(Request, Destination)>,
     /// The number of the next call.
     next: u64,
+}
+
+/// Where an answer goes.
+#[derive(Clone)]
+enum Destination {
+    /// Straight out.
+    Connection,
+    /// To those of the other requests of its batch.
+    Batch(Arc<Gathering>),
 }
 
 /// What the loop waits for.
@@ -116,50 +120,74 @@ impl Connection {
     async fn on_frame(&mut self, frame: Frame) {
         let inbound = match frame {
             Frame::Line(bytes) => self.server.decode(bytes),
-            _ => Inbound::Malformed(too_long(self.server.limits())),
+            Frame::TooLong(start) => Inbound::Malformed(self.server.too_long(&start)),
+            _ => return,
         };
         match inbound {
-            Inbound::One(Message::Request(request)) => self.on_request(request).await,
-            Inbound::One(Message::Notification(notification)) => self.on_notification(&notification),
-            Inbound::One(_) => tracing::debug!("a response to no request was dropped"),
-            Inbound::Batch(items) => self.on_batch(items),
-            Inbound::Malformed(malformed) => {
-                tracing::debug!(error = %malformed.error.message, "a message could not be read");
-                self.push(&refusal(malformed));
-            }
+            Inbound::One(message) => self.on_message(message, Destination::Connection).await,
+            Inbound::Batch(items) => self.on_batch(items).await,
+            Inbound::Malformed(malformed) => self.on_malformed(malformed, &Destination::Connection),
             _ => {}
         }
     }
 
-    async fn on_request(&mut self, request: Request) {
+    async fn on_message(&mut self, message: Message, to: Destination) {
+        match message {
+            Message::Request(request) => self.on_request(request, to).await,
+            Message::Notification(notification) => self.on_notification(&notification),
+            _ => tracing::debug!("a response to no request was dropped"),
+        }
+    }
+
+    /// Each item is a message like any other, but for where its answer goes.
+    async fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>) {
+        let arrival = Arrival::duplex(&self.session, Outlet::None);
+        if !self.server.takes_batches(&arrival) {
+            return self.on_malformed(batch::not_taken(), &Destination::Connection);
+        }
+        let to = Destination::Batch(Arc::new(Gathering::new(self.outbox.clone())));
+        for item in items {
+            match item.and_then(batch::admit) {
+                Ok(message) => self.on_message(message, to.clone()).await,
+                Err(malformed) => self.on_malformed(malformed, &to),
+            }
+        }
+    }
+
+    fn on_malformed(&self, malformed: Malformed, to: &Destination) {
+        tracing::debug!(error = %malformed.error.message, "a message could not be read");
+        self.send(&refusal(malformed), to);
+    }
+
+    async fn on_request(&mut self, request: Request, to: Destination) {
         let limits = self.server.limits();
-        if self.in_flight().contains(&request.id) || self.waiting.iter().any(|waiting| waiting.id == request.id) {
+        if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
             let why = "Invalid request: a request with this id is running";
-            self.refuse(request.id, Fault::InvalidRequest(why.into()));
+            self.refuse(request.id, Fault::InvalidRequest(why.into()), &to);
         } else if self.tasks.len() < limits.in_flight {
-            self.start(request).await;
+            self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting {
-            self.waiting.push_back(request);
+            self.waiting.push_back((request, to));
         } else {
-            self.refuse(request.id, Fault::Busy);
+            self.refuse(request.id, Fault::Busy, &to);
         }
     }
 
     /// Polls a call once before it gets a task of its own: most are answered by then.
-    async fn start(&mut self, request: Request) {
+    async fn start(&mut self, request: Request, to: Destination) {
         let (id, number) = (request.id.clone(), self.number());
-        let outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: number };
+        let outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number) };
         let mut answer = match self.server.accept(request, Arrival::duplex(&self.session, outlet)) {
             Ok(exchange) => self.server.call(exchange),
-            Err(reply) => return self.push(&reply),
+            Err(reply) => return self.send(&reply, &to),
         };
         match std::future::poll_fn(|cx| Poll::Ready(answer.poll_unpin(cx))).await {
-            Poll::Ready(reply) => self.push(&reply),
-            Poll::Pending => self.spawn(id, number, answer),
+            Poll::Ready(reply) => self.send(&reply, &to),
+            Poll::Pending => self.spawn(id, number, answer, to),
         }
     }
 
-    fn spawn(&mut self, id: RequestId, number: u64, answer: impl Future<Output = Reply> + Send + 'static) {
+    fn spawn(&mut self, id: RequestId, number: u64, answer: Answer, to: Destination) {
         self.in_flight().begin(id.clone(), number);
         let (server, outbox, in_flight) = (self.server.clone(), self.outbox.clone(), self.in_flight.clone());
         let handle = self.tasks.spawn({
@@ -169,8 +197,7 @@ impl Connection {
                 let mut in_flight = lock(&in_flight);
                 if in_flight.finish(&id, number) {
                     // Under the lock, so that a cancellation comes before or after, and not between.
-                    outbox
-                        .push(Outgoing { call: number, kind: OutgoingKind::Reply, frame: frame.clone() }, frame.len());
+                    to.send(&outbox, frame);
                 }
             }
         });
@@ -179,8 +206,8 @@ impl Connection {
 
     async fn start_waiting(&mut self) {
         while self.tasks.len() < self.server.limits().in_flight {
-            let Some(request) = self.waiting.pop_front() else { return };
-            self.start(request).await;
+            let Some((request, to)) = self.waiting.pop_front() else { return };
+            self.start(request, to).await;
         }
     }
 
@@ -198,27 +225,14 @@ impl Connection {
     /// Specification: *Cancellation*.
     fn cancel(&mut self, params: Option<&Raw>) {
         let Some(id) = params.and_then(|params| request_id(params, self.server.limits().id_bytes)) else { return };
-        self.waiting.retain(|request| request.id != id);
+        self.waiting.retain(|(request, _)| request.id != id);
         let cancelled = self.in_flight().cancel(&id);
         if let Some((number, handle)) = cancelled {
             if let Some(handle) = handle {
                 handle.abort();
             }
-            self.outbox.retain(|outgoing| outgoing.call != number);
+            self.outbox.retain(|queued| queued.call != Some(number));
         }
-    }
-
-    /// A batch runs as one call, which nothing can cancel.
-    fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>) {
-        let (server, session, outbox, number) =
-            (self.server.clone(), self.session.clone(), self.outbox.clone(), self.number());
-        self.tasks.spawn(async move {
-            let outlet = Outlet::Mailbox { mailbox: outbox.clone(), call: number };
-            if let Some(frame) = server.answer_batch(items, Arrival::duplex(&session, outlet)).await {
-                let bytes = frame.len();
-                outbox.push(Outgoing { call: number, kind: OutgoingKind::Reply, frame }, bytes);
-            }
-        });
     }
 
     /// The input has ended: what runs may finish, within the grace.
@@ -240,14 +254,12 @@ impl Connection {
         self.next
     }
 
-    fn refuse(&mut self, id: RequestId, fault: Fault) {
-        self.push(&Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault));
+    fn refuse(&self, id: RequestId, fault: Fault, to: &Destination) {
+        self.send(&Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault), to);
     }
 
-    fn push(&mut self, reply: &Reply) {
-        let frame: Bytes = self.server.encode(reply);
-        let bytes = frame.len();
-        self.outbox.push(Outgoing { call: 0, kind: OutgoingKind::Reply, frame }, bytes);
+    fn send(&self, reply: &Reply, to: &Destination) {
+        to.send(&self.outbox, self.server.encode(reply));
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight<AbortHandle>> {
@@ -255,8 +267,13 @@ impl Connection {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Destination {
+    fn send(&self, outbox: &Mailbox<Queued>, frame: Bytes) {
+        match self {
+            Self::Connection => outbox.reply(None, frame),
+            Self::Batch(gathering) => gathering.add(frame),
+        }
+    }
 }
 
 /// The request that a cancellation names.

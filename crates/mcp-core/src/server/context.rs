@@ -1,6 +1,6 @@
 use std::{
     future::{Future, IntoFuture},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::future::BoxFuture;
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Exchange, Revision,
     head::ProgressToken,
+    lock::lock,
     method::notification,
     types::{ClientCapabilities, Implementation},
 };
@@ -98,7 +99,7 @@ impl Context {
             message: String,
         }
         // Held while queueing, so that two threads cannot queue in the wrong order.
-        let mut last = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0.progress);
         if !progress.is_finite() || progress <= *last {
             return;
         }

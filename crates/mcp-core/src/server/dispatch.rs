@@ -1,4 +1,4 @@
-//! Server path 6 of 9: the method table, and the future that a call is. Before: `crates/mcp-core/src/server/mod.rs`. After: `crates/mcp-core/src/server/features/tools.rs`.
+//! Server path 6 of 10: the method table, and the future that a call is. Before: `crates/mcp-core/src/server/mod.rs`. After: `crates/mcp-core/src/server/features/tools.rs`.
 
 use std::{
     future::Future,
@@ -94,8 +94,8 @@ impl Running {
 }
 
 /// What a panic said may hold anything, so it goes no further than the process's own panic hook.
-fn panicked() -> Fault {
-    tracing::error!("a handler panicked; its caller gets an internal error");
+pub(super) fn panicked() -> Fault {
+    tracing::error!("a handler or a layer panicked; its caller gets an internal error");
     Fault::Internal
 }
 

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -90,7 +91,13 @@ impl Stack {
     pub(super) fn call(service: &Layered, exchange: Exchange) -> BoxFuture<'static, Reply> {
         let (id, revision) = (exchange.id.clone(), exchange.revision);
         let answer = service.clone().oneshot(exchange);
-        Box::pin(async move { answer.await.unwrap_or_else(|error| refused(&error, id, revision)) })
+        Box::pin(async move {
+            match AssertUnwindSafe(answer).catch_unwind().await {
+                Ok(Ok(reply)) => reply,
+                Ok(Err(error)) => refused(&error, id, revision),
+                Err(_) => Reply::refusal(Some(id), revision, dispatch::panicked()),
+            }
+        })
     }
 }
 
@@ -143,5 +150,13 @@ mod tests {
         assert!(reply.contains("-32600") && reply.contains("not you"), "{reply}");
         let reply = call(server, "other").await;
         assert!(reply.contains("-32603") && !reply.contains("secret"), "{reply}");
+    }
+
+    #[tokio::test]
+    async fn a_layer_that_panics_is_answered_for() {
+        let burst = tower::util::MapRequestLayer::new(|_: Exchange| -> Exchange { panic!("a secret") });
+        let server = Server::builder(implementation!()).tool(Tool::new("slow", slow)).layer(burst).build();
+        let reply = call(server, "slow").await;
+        assert!(reply.contains("-32603") && reply.contains("\"id\":1") && !reply.contains("secret"), "{reply}");
     }
 }

@@ -1,4 +1,4 @@
-//! Server path 5 of 9: the server itself, and the layers between accepting and dispatching. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
+//! Server path 5 of 10: the server itself, and the layers between accepting and dispatching. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
 
 mod accept;
 mod batch;
@@ -10,7 +10,7 @@ mod exchange;
 mod features;
 mod inflight;
 mod layers;
-pub mod legacy;
+mod legacy;
 mod modern;
 mod outlet;
 mod registry;
@@ -85,8 +85,9 @@ impl Core {
         ServerCapabilities { tools: self.offers_tools().then(Raw::empty_object), ..ServerCapabilities::default() }
     }
 
+    /// A client that was once told of tools gets an empty list when the last of them is gone.
     fn offers_tools(&self) -> bool {
-        !self.tools.is_empty()
+        self.tools.was_used()
     }
 }
 
@@ -154,9 +155,15 @@ impl Server {
     pub fn decode(&self, frame: Bytes) -> Inbound {
         let limits = self.limits();
         if frame.len() > limits.message_bytes {
-            return Inbound::Malformed(too_long(limits));
+            return Inbound::Malformed(self.too_long(&frame));
         }
         decode(frame, &limits.decode())
+    }
+
+    /// The answer to a message over the limit, of which `start` is the beginning: with its id, if that stands there.
+    #[must_use]
+    pub fn too_long(&self, start: &[u8]) -> Malformed {
+        Malformed::too_long(start, self.limits().message_bytes, &self.limits().decode())
     }
 
     /// Makes a request an exchange, or answers it with what is wrong.
@@ -223,9 +230,4 @@ impl Future for Answer {
 /// The answer to what is no message.
 pub(crate) fn refusal(malformed: Malformed) -> Reply {
     Reply::refusal(malformed.id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
-}
-
-fn too_long(limits: &Limits) -> Malformed {
-    let why = format!("Parse error: the message is longer than {} bytes", limits.message_bytes);
-    Malformed::new(None, ErrorObject::new(code::PARSE_ERROR, why))
 }

@@ -6,21 +6,29 @@ use bytes::Bytes;
 
 use crate::mailbox::Mailbox;
 
-/// Something on its way out of a connection or of one call's stream.
+/// Something queued on its way out of a connection or of one call's stream.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    /// Which call it belongs to; calls of one connection never share a number.
-    pub(crate) call: u64,
-    pub(crate) kind: OutgoingKind,
+pub(crate) struct Queued {
+    /// Which call it belongs to; calls of one connection never share a number. None once nothing can cancel it.
+    pub(crate) call: Option<u64>,
+    pub(crate) kind: QueuedKind,
     pub(crate) frame: Bytes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutgoingKind {
+pub(crate) enum QueuedKind {
     /// How far a call is; a newer one makes an older one pointless.
     Progress,
     /// The answer; nothing comes after it.
     Reply,
+}
+
+impl Mailbox<Queued> {
+    /// Queues an answer, whatever is queued already.
+    pub(crate) fn reply(&self, call: Option<u64>, frame: Bytes) {
+        let bytes = frame.len();
+        self.push(Queued { call, kind: QueuedKind::Reply, frame }, bytes);
+    }
 }
 
 /// Where a call's notifications go.
@@ -30,15 +38,15 @@ pub(crate) enum Outlet {
     #[default]
     None,
     /// Into the queue of a connection, or of the call's own stream.
-    Mailbox { mailbox: Arc<Mailbox<Outgoing>>, call: u64 },
+    Mailbox { mailbox: Arc<Mailbox<Queued>>, call: Option<u64> },
 }
 
 impl Outlet {
     /// Queues a progress notification; where the queue is full it replaces the newest one of the same call.
     pub(crate) fn progress(&self, frame: Bytes) {
         if let Self::Mailbox { mailbox, call } = self {
-            let (bytes, kind) = (frame.len(), OutgoingKind::Progress);
-            mailbox.offer(Outgoing { call: *call, kind, frame }, bytes, |old| old.call == *call && old.kind == kind);
+            let (bytes, kind) = (frame.len(), QueuedKind::Progress);
+            mailbox.offer(Queued { call: *call, kind, frame }, bytes, |old| old.call == *call && old.kind == kind);
         }
     }
 

@@ -101,6 +101,11 @@ impl ToolRegistry {
         self.len() == 0
     }
 
+    /// Whether there ever was one.
+    pub(crate) fn was_used(&self) -> bool {
+        self.snapshot.load().next > 0
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
         self.snapshot.load().by_name.get(name).cloned()
     }

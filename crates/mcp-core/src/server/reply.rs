@@ -1,4 +1,4 @@
-//! Server path 8 of 9: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/features/tools.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
+//! Server path 8 of 10: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/features/tools.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_jsonrpc::{Raw, RequestId, encode};

@@ -7,14 +7,14 @@ use mcp_jsonrpc::Bytes;
 use crate::{
     Exchange, Limits,
     mailbox::Mailbox,
-    server::outlet::{Outgoing, OutgoingKind, Outlet},
+    server::outlet::{Outlet, Queued},
 };
 
 /// The notifications of one call, for a transport that gives each call a stream of its own.
 ///
 /// Once it is dropped, the call's further notifications go nowhere.
 #[derive(Debug)]
-pub struct NotificationStream(Arc<Mailbox<Outgoing>>);
+pub struct NotificationStream(Arc<Mailbox<Queued>>);
 
 impl NotificationStream {
     /// An empty stream.
@@ -25,7 +25,7 @@ impl NotificationStream {
 
     /// Sends the notifications of `exchange` into this stream. Before this, they go nowhere.
     pub fn attach(&self, exchange: &mut Exchange) {
-        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: 0 };
+        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: None };
     }
 
     /// Whether there is no frame now.
@@ -46,7 +46,7 @@ impl NotificationStream {
 
     /// The next frame; `None` after the last. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Bytes> {
-        self.0.pop().await.map(|outgoing| outgoing.frame)
+        self.0.pop().await.map(|queued| queued.frame)
     }
 
     /// Ends the stream without an answer.
@@ -56,8 +56,7 @@ impl NotificationStream {
 
     /// Puts the answer behind all notifications, and ends the stream.
     pub fn finish(&self, frame: Bytes) {
-        let bytes = frame.len();
-        self.0.push(Outgoing { call: 0, kind: OutgoingKind::Reply, frame }, bytes);
+        self.0.reply(None, frame);
         self.0.close();
     }
 }

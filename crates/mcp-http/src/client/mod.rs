@@ -1,4 +1,4 @@
-//! Client path 4 of 6 (HTTP): each request is a POST, and its replies are that POST's. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-core/src/client/route.rs`.
+//! Client path 4 of 5 (HTTP): each request is a POST. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-http/src/client/read.rs`.
 
 mod read;
 
@@ -12,9 +12,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_core::{
     Blame, Era, Error, ErrorKind, Limits,
     client::{Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
-    method::{Initialize, Method, notification},
+    method::{Initialize, Method},
 };
-use mcp_jsonrpc::{Bytes, Raw, RequestId, encode};
 use reqwest::{Response, StatusCode, redirect};
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
@@ -152,6 +151,10 @@ impl Transport for HttpTransport {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let state = std::mem::take(&mut *self.0.state());
@@ -172,18 +175,18 @@ impl Endpoint {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, out: Outgoing) -> Result<read::Incomings, Error> {
+    async fn exchange(&self, out: Outgoing) -> Result<read::ReplyStream, Error> {
         let response = self.post(&out).await?;
         if out.method == Some(Initialize::NAME) && response.status().is_success() {
             self.state().session = response.headers().get(MCP_SESSION_ID).cloned();
         }
-        let inbox = self.state().inbox.clone().ok_or_else(not_connected)?;
-        read::incomings(response, out.id, inbox, &self.limits).await
+        let inbox = self.state().inbox.clone().ok_or_else(Error::not_connected)?;
+        read::replies(response, out.id, inbox, &self.limits).await
     }
 
     async fn post(&self, out: &Outgoing) -> Result<Response, Error> {
         let headers = self.headers_of(out)?;
-        let Ok(client) = &self.client else { return Err(not_connected()) };
+        let Ok(client) = &self.client else { return Err(Error::not_connected()) };
         let sent = client.post(&self.url).headers(headers).body(out.frame.clone()).send().await;
         let response = sent.map_err(|error| {
             // The URL may hold a secret; what happened is in the causes.
@@ -207,7 +210,7 @@ impl Endpoint {
             mirror(&mut headers, out)?;
         } else if out.method != Some(Initialize::NAME) {
             let state = self.state();
-            state.inbox.as_ref().ok_or_else(not_connected)?;
+            state.inbox.as_ref().ok_or_else(Error::not_connected)?;
             headers.extend(state.session.clone().map(|session| (MCP_SESSION_ID, session)));
         }
         Ok(headers)
@@ -228,13 +231,12 @@ fn mirror(headers: &mut HeaderMap, out: &Outgoing) -> Result<(), Error> {
 /// In the legacy era a closed stream cancels nothing, so that the server has to be told.
 ///
 /// Specification: *2025-11-25, Cancellation*.
-struct CancelOnDrop(Option<(Arc<Endpoint>, RequestId, Outgoing)>);
+struct CancelOnDrop(Option<(Arc<Endpoint>, Outgoing)>);
 
 impl CancelOnDrop {
     fn new(endpoint: &Arc<Endpoint>, out: &Outgoing) -> Self {
         let needed = out.revision.is_some_and(|revision| revision.era() == Era::Legacy);
-        let id = out.id.clone().filter(|_| needed);
-        Self(id.map(|id| (endpoint.clone(), id, out.clone())))
+        Self(out.to_cancel().filter(|_| needed).map(|cancel| (endpoint.clone(), cancel)))
     }
 
     fn disarm(&mut self) {
@@ -244,21 +246,13 @@ impl CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let (Some((endpoint, id, mut out)), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
-        else {
+        let (Some((endpoint, cancel)), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let params = Raw::assume_valid(format!(r#"{{"requestId":{}}}"#, id.as_json()).into());
-        let frame: Bytes = encode::notification(notification::CANCELLED, Some(&params));
-        (out.frame, out.id, out.method, out.name) = (frame, None, Some(notification::CANCELLED), None);
         runtime.spawn(async move {
-            if let Err(error) = endpoint.post(&out).await {
+            if let Err(error) = endpoint.post(&cancel).await {
                 tracing::debug!(%error, "a cancellation could not be sent");
             }
         });
     }
-}
-
-fn not_connected() -> Error {
-    Error::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
 }

@@ -1,4 +1,4 @@
-//! What comes back for a POST.
+//! Client path 4 of 5 (HTTP, back): what comes back for a POST. Before: `crates/mcp-http/src/client/mod.rs`. After: `crates/mcp-core/src/client/result.rs`.
 
 use std::sync::{
     Arc,
@@ -14,19 +14,19 @@ use mcp_core::{
     client::{Inbox, Incoming},
     method::notification,
 };
-use mcp_jsonrpc::{Bytes, DecodeLimits, Inbound, Message, RequestId, decode};
+use mcp_jsonrpc::{Bytes, DecodeLimits, Inbound, Members, Message, Notification, RequestId, decode};
 use reqwest::Response;
 
 /// Notifications, and the response behind them.
-pub(super) type Incomings = BoxStream<'static, Result<Incoming, Error>>;
+pub(super) type ReplyStream = BoxStream<'static, Result<Incoming, Error>>;
 
 /// Reads a reply to the request `id`: JSON, or events. An error status with a JSON-RPC error is a reply like any other.
-pub(super) async fn incomings(
+pub(super) async fn replies(
     response: Response,
     id: Option<RequestId>,
     inbox: Inbox,
     limits: &Limits,
-) -> Result<Incomings, Error> {
+) -> Result<ReplyStream, Error> {
     match media_type(&response).as_str() {
         "text/event-stream" if response.status().is_success() => Ok(events(response, id, inbox, limits)),
         "application/json" => {
@@ -61,7 +61,7 @@ fn one(body: Bytes, id: Option<&RequestId>, limits: &Limits) -> Result<Incoming,
 }
 
 /// The events of a stream that concern the request; all others go into the inbox.
-fn events(response: Response, id: Option<RequestId>, inbox: Inbox, limits: &Limits) -> Incomings {
+fn events(response: Response, id: Option<RequestId>, inbox: Inbox, limits: &Limits) -> ReplyStream {
     let (most, limits) = (limits.message_bytes, limits.decode());
     let unread = Arc::new(AtomicUsize::new(0));
     let chunks = response.bytes_stream().map({
@@ -99,7 +99,7 @@ async fn sort(
             Some(Ok(Incoming::Response(response)))
         }
         Inbound::One(Message::Notification(notification)) if notification.method == notification::PROGRESS => {
-            Some(Ok(Incoming::Notification(notification)))
+            is_about(&notification, id).then(|| Ok(Incoming::Notification(notification)))
         }
         Inbound::One(Message::Response(response)) => {
             tracing::debug!(id = ?response.id, "an answer to another request was dropped");
@@ -111,6 +111,15 @@ async fn sort(
         }
         _ => Some(Err(invalid("an event is no message"))),
     }
+}
+
+/// A request's progress token is its id.
+fn is_about(progress: &Notification, id: Option<&RequestId>) -> bool {
+    let token = progress.params.as_ref().and_then(|params| {
+        let members = Members::scan(params.as_str(), &["progressToken"]).ok()?;
+        RequestId::parse_shared(params.slice(members.get(0)?), usize::MAX).ok()
+    });
+    token.as_ref() == id
 }
 
 #[derive(Debug, thiserror::Error)]

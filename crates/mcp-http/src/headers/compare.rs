@@ -23,7 +23,7 @@ pub(crate) fn decode_value(header: &[u8]) -> Result<Cow<'_, str>, Invalid> {
 ///
 /// Nothing is allocated if the header is plain and equal.
 ///
-/// Specification: Streamable HTTP, Server Validation.
+/// Specification: *Streamable HTTP, Server Validation*.
 pub(crate) fn matches(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
     compare(header, body, decode_value)
 }
@@ -33,7 +33,7 @@ pub(crate) fn matches(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch>
 /// A proxy that routes on such a header does not decode it. Decoding it here would let a request pass as one method
 /// at the proxy and as another at the server.
 ///
-/// Specification: Streamable HTTP, Server Validation.
+/// Specification: *Streamable HTTP, Server Validation*.
 pub(crate) fn matches_plain(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
     compare(header, body, |header| text(header).map(Cow::Borrowed))
 }

@@ -1,6 +1,6 @@
 //! What a client takes as the answer to a POST, and whether its body is JSON: the `Accept` and `Content-Type` headers.
 //!
-//! Specification: Streamable HTTP, Sending Messages; RFC 9110, 12.5.1.
+//! Specification: *Streamable HTTP, Sending Messages; RFC 9110, 12.5.1*.
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};

@@ -5,15 +5,10 @@
 use http::{HeaderMap, HeaderName};
 use mcp_core::{Era, Exchange, Fault};
 
-use crate::headers::{self, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, Mismatch};
-
-/// The value of the version header. One that stands twice, or is not text, becomes one that no body matches.
-pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-    match only(headers, &MCP_PROTOCOL_VERSION) {
-        Ok(value) => value.map(|value| std::str::from_utf8(value).unwrap_or("(not text)")),
-        Err(_) => Some("(more than one)"),
-    }
-}
+use crate::{
+    headers::{self, MCP_METHOD, MCP_NAME, Mismatch},
+    server::single::single,
+};
 
 /// Only modern requests mirror anything.
 pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
@@ -39,13 +34,9 @@ fn name(exchange: &Exchange) -> Option<&str> {
     }
 }
 
-/// Two values are none: who routes by the first and who checks the second would see different requests.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Fault> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value.map(http::HeaderValue::as_bytes)),
-        _ => Err(Fault::HeaderMismatch(format!("Header mismatch: more than one `{name}` header").into())),
-    }
+    let twice = |_| Fault::HeaderMismatch(format!("Header mismatch: more than one `{name}` header").into());
+    single(headers, name).map_err(twice)
 }
 
 fn fault(name: &str, mismatch: &Mismatch) -> Fault {

@@ -2,9 +2,10 @@ mod accept_header;
 mod guard;
 mod mirror;
 mod post;
-mod refuse;
+mod reply;
 mod respond;
 mod routes;
+mod single;
 mod sse;
 
-pub use routes::{DEFAULT_PATH, Routes, routes, serve};
+pub use routes::{Routes, routes, serve};

@@ -1,21 +1,22 @@
-//! How a call is answered: as JSON from within the connection's own task, or as a stream from the first notification on.
+//! Server path 10 of 10 (HTTP): a call runs and its answer leaves, as JSON from within the connection's own task, or as a stream from the first notification on. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use std::{pin::pin, sync::Arc};
 
 use axum::response::Response;
+use http::StatusCode;
 use mcp_core::{
     Exchange, Reply, Server,
     server::{Answer, NotificationStream},
 };
 use tokio::{task::AbortHandle, time::sleep};
 
-use crate::server::{accept_header::Wanted, refuse, routes::Endpoint, sse};
+use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
 
 /// Runs a call. Dropping the future, as hyper does when the client goes, cancels it.
 pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: Exchange) -> Response {
     let server = &endpoint.server;
-    if !(endpoint.streaming && wanted.may_stream()) {
-        return refuse::reply(server, &server.call(exchange).await);
+    if !wanted.may_stream() {
+        return reply::reply(server, &server.call(exchange).await);
     }
     let stream = exchange.progress_token().is_some().then(|| NotificationStream::new(server.limits()));
     if let Some(stream) = &stream {
@@ -25,7 +26,8 @@ pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: E
     match first(&mut answer, stream.as_ref(), server).await {
         First::Reply(reply) => match stream.filter(|stream| !stream.is_empty()) {
             Some(stream) => finished(server, stream, &reply),
-            None if wanted.answers_json() => refuse::reply(server, &reply),
+            // Only JSON can say by its status what went wrong.
+            None if wanted.answers_json() || reply::status(&reply) != StatusCode::OK => reply::reply(server, &reply),
             None => finished(server, NotificationStream::new(server.limits()), &reply),
         },
         First::Notification | First::Quiet => {

@@ -13,10 +13,10 @@ use mcp_core::{
 };
 use tokio::net::{TcpListener, ToSocketAddrs};
 
-use crate::server::{guard, post, refuse};
-
-/// Where the MCP endpoint is unless told otherwise.
-pub const DEFAULT_PATH: &str = "/mcp";
+use crate::{
+    DEFAULT_PATH,
+    server::{guard, post, reply},
+};
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
 ///
@@ -122,15 +122,15 @@ impl Routes {
 async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     if let Err(refused) = guard::check(&endpoint, &parts) {
-        return refuse::refuse(StatusCode::FORBIDDEN, refused.to_string());
+        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
     }
     match parts.method {
         Method::POST => post::post(&endpoint, parts, body).await,
         Method::GET if parts.version == Version::HTTP_10 => {
-            refuse::refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "streams need HTTP/1.1")
+            reply::refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "streams need HTTP/1.1")
         }
         _ => {
-            let mut response = refuse::refuse(StatusCode::METHOD_NOT_ALLOWED, "this endpoint takes POST only");
+            let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, "this endpoint takes POST only");
             response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("POST"));
             response
         }

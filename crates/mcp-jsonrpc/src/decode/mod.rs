@@ -1,4 +1,4 @@
-//! Server path 2 of 9: one shallow scan turns a frame into an envelope over the same bytes. Before: `crates/mcp-http/src/server/post.rs` | `crates/mcp-core/src/server/connection.rs`. After: `crates/mcp-core/src/server/accept.rs`.
+//! Server path 2 of 10: one shallow scan turns a frame into an envelope over the same bytes. Before: `crates/mcp-http/src/server/post.rs` | `crates/mcp-core/src/server/connection.rs`. After: `crates/mcp-core/src/server/accept.rs`.
 
 use std::{borrow::Cow, fmt};
 
@@ -215,6 +215,9 @@ fn depth(json: &str) -> usize {
 }
 
 fn no_object(json: &str) -> Malformed {
+    if json.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("content-length:")) {
+        return not_json("it looks like a header, as of the language server protocol; here a message is one line");
+    }
     match serde_json::from_str::<IgnoredAny>(json) {
         Ok(_) => invalid(None, "a message is an object"),
         Err(error) => not_json(error),
@@ -223,6 +226,20 @@ fn no_object(json: &str) -> Malformed {
 
 fn not_json(reason: impl fmt::Display) -> Malformed {
     Malformed { id: None, error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")) }
+}
+
+impl Malformed {
+    /// The answer to a message of more than `most` bytes, of which `start` is the beginning. The id is told where it stands
+    /// there, so that whoever waits for an answer gets one.
+    #[must_use]
+    pub fn too_long(start: &[u8], most: usize, limits: &DecodeLimits) -> Self {
+        const START: usize = 1 << 10;
+        let start = start.get(..START).unwrap_or(start);
+        // The cut may go through a character.
+        let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let id = Members::scan_start(text, &["id"]).get(0).and_then(|id| RequestId::parse(id.get(), limits.id).ok());
+        Self { id, ..not_json(format_args!("the message is longer than {most} bytes")) }
+    }
 }
 
 fn invalid(id: Option<RequestId>, reason: impl Into<Cow<'static, str>>) -> Malformed {

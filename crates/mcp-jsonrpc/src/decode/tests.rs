@@ -153,3 +153,14 @@ fn fuzz_seeds() {
         fuzz(seed.as_bytes());
     }
 }
+
+#[test]
+fn the_id_of_what_is_too_long_is_told_where_it_stands_in_front() {
+    let limits = DecodeLimits::default();
+    let id = |start: &str| Malformed::too_long(start.as_bytes(), 9, &limits).id.map(|id| id.to_string());
+    assert_eq!(id(r#"{"jsonrpc":"2.0","id":5,"method":"m","params":{"a":"xx"#).as_deref(), Some("5"));
+    assert_eq!(id(r#"{"jsonrpc":"2.0","method":"m","params":{"id":5,"a":"xx"#), None);
+    assert_eq!(id(&format!(r#"{{"jsonrpc":"2.0","method":"{}","id":5,"#, "m".repeat(2000))), None);
+    assert_eq!(id(&format!(r#"{{"id":5,"x":"{}"#, "\u{e9}".repeat(600))).as_deref(), Some("5"));
+    assert_eq!(Malformed::too_long(b"", 9, &limits).error.code, code::PARSE_ERROR);
+}

@@ -1,6 +1,6 @@
-//! Client path 3 of 6 (legacy era): the handshake, and requests that lean on it. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
+//! Client path 3 of 5 (legacy era): the handshake, and requests that lean on it. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
 
-use mcp_jsonrpc::{Raw, RequestId, encode};
+use mcp_jsonrpc::{Raw, RequestId};
 
 use crate::{
     Era, Error, ErrorKind, Revision, Revisions,
@@ -37,9 +37,8 @@ pub(crate) async fn shake_hands(
     let result = caller.call::<Initialize>(&Speech::Handshake, &params, None, CallOptions::new()).await?;
     let revision = agreed(&result.protocol_version, ours)?;
     // The first request follows only when the server has taken this, so that it cannot overtake it.
-    let frame = encode::notification(notification::INITIALIZED, None);
-    let method = Some(notification::INITIALIZED);
-    caller.transport.send(Outgoing { frame, id: None, method, name: None, revision: Some(revision) }).await?;
+    let initialized = Outgoing::notification(notification::INITIALIZED, None, Some(revision));
+    caller.transport.send(initialized).await?;
     Ok((revision, result))
 }
 

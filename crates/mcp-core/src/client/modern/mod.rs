@@ -1,4 +1,4 @@
-//! Client path 3 of 6 (modern era): who asks, and in which revision, in every request. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
+//! Client path 3 of 5 (modern era): who asks, and in which revision, in every request. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Server path 7 of 9: `tools/list` and `tools/call`; the user's handler runs here. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/reply.rs`.
+//! Server path 7 of 10: `tools/list` and `tools/call`; the user's handler runs here. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/reply.rs`.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! Server path 4 of 9 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs`.
+//! Server path 4 of 10 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs`.
 
 mod handshake;
 mod session;
 
 pub(super) use handshake::initialize;
 use mcp_jsonrpc::Request;
-pub use session::{Handshake, Session};
+pub(crate) use session::{Handshake, Session};
 
 use crate::{
     Era, Fault, Revision, Revisions,

@@ -6,26 +6,24 @@ use crate::Revision;
 
 /// What a legacy client and the server keep between requests: on a shared wire one per connection.
 #[derive(Debug, Default)]
-pub struct Session {
+pub(crate) struct Session {
     handshake: OnceLock<Handshake>,
 }
 
 /// What a legacy client and the server agreed on.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Handshake {
+pub(crate) struct Handshake {
     /// The revision that both speak.
-    pub revision: Revision,
+    pub(crate) revision: Revision,
     /// Who the client says it is.
-    pub client_info: Raw,
+    pub(crate) client_info: Raw,
     /// What the client can do.
-    pub capabilities: Raw,
+    pub(crate) capabilities: Raw,
 }
 
 impl Session {
     /// What was agreed on, once `initialize` has been answered.
-    #[must_use]
-    pub fn handshake(&self) -> Option<&Handshake> {
+    pub(crate) fn handshake(&self) -> Option<&Handshake> {
         self.handshake.get()
     }
 

@@ -1,4 +1,4 @@
-//! Refusals before there is a request to answer: a JSON-RPC error without an id, and the reason in words.
+//! Replies as JSON with the status that they have, and refusals before there is a request to reply to.
 
 use axum::{body::Body, response::Response};
 use http::{StatusCode, header};

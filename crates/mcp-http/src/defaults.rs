@@ -1,0 +1,10 @@
+use std::time::Duration;
+
+/// Where the MCP endpoint is unless told otherwise.
+pub const DEFAULT_PATH: &str = "/mcp";
+
+/// How many events of a legacy session are kept for a client that reconnects.
+pub const DEFAULT_REPLAY_CAPACITY: usize = 1024;
+
+/// How long they are kept.
+pub const DEFAULT_EVENT_LIFETIME: Duration = Duration::from_secs(5 * 60);
