@@ -1,5 +1,6 @@
 //! The methods of the protocol: each is a type, and the table is one screen.
 
+use mcp_jsonrpc::Request;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -20,6 +21,12 @@ pub trait Method {
     type Params: Serialize + DeserializeOwned;
     /// What a client gets.
     type Result: DeserializeOwned;
+
+    /// Whether a request calls it.
+    #[must_use]
+    fn is(request: &Request) -> bool {
+        request.method == Self::NAME
+    }
 }
 
 /// Parameters or a result without members of their own.
@@ -89,6 +96,12 @@ pub mod notification {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_of_one_method() {
+        let request = Request::new(1u64.into(), "initialize", None);
+        assert!(Initialize::is(&request) && !Ping::is(&request));
+    }
 
     #[test]
     fn an_era_has_only_its_own_methods() {

@@ -18,8 +18,3 @@ pub mod prelude {
     #[cfg(feature = "stdio")]
     pub use mcp_stdio::Child;
 }
-
-/// The examples of the repository's front page compile too.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod front_page {}

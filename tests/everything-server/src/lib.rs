@@ -26,3 +26,8 @@ pub fn server_with(limits: Limits) -> Server {
     }
     itself.get_or_init(|| builder.build()).clone()
 }
+
+/// The examples of the repository's front page compile too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod front_page {}

@@ -28,8 +28,8 @@ pub(crate) async fn route(transport: Arc<dyn Transport>, inbox: Inbox) {
 }
 
 fn answer(request: &Request) -> Bytes {
-    match &*request.method {
-        Ping::NAME => encode::result(&request.id, b"{}"),
-        _ => encode::error(Some(&request.id), &ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+    if Ping::is(request) {
+        return encode::result(&request.id, b"{}");
     }
+    encode::error(Some(&request.id), &ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found"))
 }

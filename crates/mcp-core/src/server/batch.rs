@@ -33,7 +33,7 @@ pub(super) fn not_taken() -> Malformed {
 /// What may not stand in a batch.
 pub(super) fn admit(message: Message) -> Result<Message, Malformed> {
     match message {
-        Message::Request(request) if request.method == Initialize::NAME => {
+        Message::Request(request) if Initialize::is(&request) => {
             Err(invalid(Some(request.id), "`initialize` in a batch"))
         }
         message => Ok(message),
