@@ -156,6 +156,12 @@ impl Error {
         error
     }
 
+    /// The same error in other words.
+    pub(crate) fn saying(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
     /// The same error with the HTTP status that it came with.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {

@@ -29,3 +29,12 @@ pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_PATH, DEFAULT_REPLAY_CAPACITY
 pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 #[cfg(feature = "server")]
 pub use server::{Routes, routes, serve};
+
+/// Entry points for the fuzzer.
+#[cfg(all(fuzzing, feature = "client"))]
+pub mod fuzz {
+    /// Server-sent events, cut anywhere.
+    pub fn events(data: &[u8]) {
+        crate::client::fuzz_events(data);
+    }
+}

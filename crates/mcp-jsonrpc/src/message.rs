@@ -21,6 +21,8 @@ pub enum Inbound {
 pub struct Malformed {
     /// The id, where one could be read all the same.
     pub id: Option<RequestId>,
+    /// Whether it has a `method`, and so asks for something instead of answering.
+    pub is_call: bool,
     /// `-32700` where the bytes are not JSON or too many to be read, `-32600` for everything else.
     pub error: ErrorObject,
 }
@@ -127,7 +129,7 @@ impl Malformed {
     /// A message that could not be read, and the answer that it deserves.
     #[must_use]
     pub fn new(id: Option<RequestId>, error: ErrorObject) -> Self {
-        Self { id, error }
+        Self { id, is_call: false, error }
     }
 }
 

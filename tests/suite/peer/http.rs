@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -58,12 +59,32 @@ pub(crate) struct Answer {
     cut: Cut,
     end: End,
     wait: Duration,
+    hook: Option<Hook>,
 }
 
-#[derive(Debug, Clone)]
+/// What is run right before an answer is written.
+#[derive(Clone)]
+struct Hook(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+#[derive(Clone)]
 enum Piece {
     Bytes(Vec<u8>),
     Pause(Duration),
+}
+
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(200)])),
+            Self::Pause(pause) => write!(f, "{pause:?}"),
+        }
+    }
 }
 
 /// Where a body is cut into chunks; each is read by itself at the other side.
@@ -71,7 +92,7 @@ enum Piece {
 enum Cut {
     Nowhere,
     At(usize),
-    EveryByte,
+    Every(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,7 +106,7 @@ enum End {
 }
 
 impl Answer {
-    /// A body of known length. `$id` in it stands for the request's id.
+    /// A body of known length. `$id` in it stands for the request's id, unless it is a string (`"$id"`).
     pub(crate) fn new(status: u16, media_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let answer = Self {
             status,
@@ -95,6 +116,7 @@ impl Answer {
             cut: Cut::Nowhere,
             end: End::Finish,
             wait: Duration::ZERO,
+            hook: None,
         };
         if media_type.is_empty() { answer } else { answer.header("content-type", media_type) }
     }
@@ -111,9 +133,7 @@ impl Answer {
 
     /// A response with that result.
     pub(crate) fn result(result: Value) -> Self {
-        let id = r#""$id""#;
-        let text = json!({ "jsonrpc": "2.0", "id": "$id", "result": result }).to_string().replace(id, "$id");
-        Self::new(200, "application/json", text)
+        Self::new(200, "application/json", format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{result}}}"#))
     }
 
     /// A response with that error.
@@ -132,11 +152,11 @@ impl Answer {
         answer
     }
 
-    /// A stream with one event for each message; `"$id"` in them stands for the request's id.
+    /// A stream with one event for each message; the value `"$id"` in them stands for the request's id.
     pub(crate) fn stream(messages: impl IntoIterator<Item = Value>) -> Self {
         let events = messages.into_iter().map(|mut message| {
             message["jsonrpc"] = "2.0".into();
-            format!("data: {}\n\n", message.to_string().replace(r#""$id""#, "$id"))
+            format!("data: {}\n\n", message.to_string().replace(r#":"$id""#, ":$id"))
         });
         Self::events(events.collect::<String>())
     }
@@ -163,6 +183,12 @@ impl Answer {
         self
     }
 
+    /// The same; `hook` is run right before it is written.
+    pub(crate) fn on_writing(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hook = Some(Hook(Arc::new(hook)));
+        self
+    }
+
     /// The same, and after a while more of the body.
     pub(crate) fn then(mut self, pause: Duration, more: impl Into<Vec<u8>>) -> Self {
         self.pieces.extend([Piece::Pause(pause), Piece::Bytes(more.into())]);
@@ -176,9 +202,9 @@ impl Answer {
         self
     }
 
-    /// The same, a byte a chunk.
-    pub(crate) fn byte_by_byte(mut self) -> Self {
-        (self.cut, self.sized) = (Cut::EveryByte, false);
+    /// The same in chunks of so many bytes.
+    pub(crate) fn cut_every(mut self, bytes: usize) -> Self {
+        (self.cut, self.sized) = (Cut::Every(bytes), false);
         self
     }
 
@@ -342,10 +368,7 @@ async fn converse(mut stream: TcpStream, log: Arc<Log>, rule: Arc<Rule>) {
         log.requests.lock().unwrap().push(request.clone());
         log.changed.notify_waiters();
         let answer = rule(&request);
-        let outcome = tokio::select! {
-            outcome = write(&mut stream, &request, answer) => outcome,
-        };
-        match outcome {
+        match write(&mut stream, &request, answer).await {
             Outcome::Finished => {}
             Outcome::HungUp => return,
             Outcome::GivenUp => {
@@ -398,6 +421,9 @@ enum Outcome {
 async fn write(stream: &mut TcpStream, request: &Request, answer: Answer) -> Outcome {
     if !idle(stream, answer.wait).await {
         return Outcome::GivenUp;
+    }
+    if let Some(Hook(hook)) = &answer.hook {
+        hook();
     }
     if answer.status != 0 && !speak(stream, request, &answer).await {
         return Outcome::GivenUp;
@@ -457,8 +483,9 @@ fn fill_in(body: &[u8], id: &str) -> Vec<u8> {
     const MARK: &[u8] = b"$id";
     let (mut filled, mut rest) = (Vec::with_capacity(body.len()), body);
     while let Some(at) = rest.windows(MARK.len()).position(|window| window == MARK) {
+        let is_string = at > 0 && rest[at - 1] == b'"';
         filled.extend_from_slice(&rest[..at]);
-        filled.extend_from_slice(id.as_bytes());
+        filled.extend_from_slice(if is_string { MARK } else { id.as_bytes() });
         rest = &rest[at + MARK.len()..];
     }
     filled.extend_from_slice(rest);
@@ -469,7 +496,7 @@ fn chunks(bytes: &[u8], cut: &Cut) -> Vec<u8> {
     let parts: Vec<&[u8]> = match cut {
         Cut::Nowhere => vec![bytes],
         Cut::At(at) => vec![&bytes[..*at], &bytes[*at..]],
-        Cut::EveryByte => bytes.chunks(1).collect(),
+        Cut::Every(size) => bytes.chunks(*size).collect(),
     };
     // An empty chunk would be the last one.
     let parts = parts.into_iter().filter(|part| !part.is_empty());

@@ -17,6 +17,7 @@ use tokio::{sync::Notify, time::timeout};
 use super::is_like;
 
 /// One step of a script. After the last one the peer listens and says nothing.
+#[derive(Clone)]
 pub(crate) enum Step {
     /// The next frame has at least these members. Its id goes by that name from now on.
     Expect(&'static str, Value),
@@ -24,13 +25,18 @@ pub(crate) enum Step {
     Send(Value),
     /// Sends a frame as it is.
     Raw(Bytes),
+    /// Sends so many frames, each made when its turn comes; `$id` in them is not replaced.
+    Flood(usize, Arc<dyn Fn(usize) -> Bytes + Send + Sync>),
     /// Lets time pass.
     Wait(Duration),
     /// Sends what the function makes of each message that comes, until the client closes.
-    Serve(Box<dyn FnMut(&Value) -> Vec<Value> + Send>),
+    Serve(Arc<Rule>),
     /// Closes the wire.
     Close,
 }
+
+/// What a message is answered with.
+type Rule = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
 
 /// What a peer does on one connection.
 pub(crate) type Script = Vec<Step>;
@@ -55,14 +61,19 @@ pub(crate) fn raw(frame: impl Into<Bytes>) -> Step {
     Step::Raw(frame.into())
 }
 
+/// Sends what `frame` makes of each number below `count`.
+pub(crate) fn flood(count: usize, frame: impl Fn(usize) -> Bytes + Send + Sync + 'static) -> Step {
+    Step::Flood(count, Arc::new(frame))
+}
+
 /// Lets time pass.
 pub(crate) fn wait(duration: Duration) -> Step {
     Step::Wait(duration)
 }
 
 /// Sends what `answer` makes of each message.
-pub(crate) fn serve(answer: impl FnMut(&Value) -> Vec<Value> + Send + 'static) -> Step {
-    Step::Serve(Box::new(answer))
+pub(crate) fn serve(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Step {
+    Step::Serve(Arc::new(answer))
 }
 
 /// Closes the wire.
@@ -258,8 +269,13 @@ impl Stage {
             }
             Step::Send(message) => self.say(message).await,
             Step::Raw(frame) => self.write(frame).await,
+            Step::Flood(count, frame) => {
+                for number in 0..count {
+                    self.write(frame(number)).await;
+                }
+            }
             Step::Wait(duration) => tokio::time::sleep(duration).await,
-            Step::Serve(mut answer) => {
+            Step::Serve(answer) => {
                 while let Some(message) = hear(source, seat).await {
                     for message in answer(&message) {
                         self.say(message).await;

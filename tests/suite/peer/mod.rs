@@ -3,6 +3,8 @@
 //! [`memory`] plays it over a pair in memory, where time can be paused; [`http`] over a socket, down to the bytes;
 //! [`process`] as a child process. None of them knows more of the protocol than a script says.
 
+#![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
+
 pub(crate) mod http;
 pub(crate) mod log;
 pub(crate) mod memory;

@@ -4,11 +4,13 @@ use std::{collections::HashSet, sync::Arc};
 
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::task::JoinHandle;
 
 use crate::{
     Blame, Error, ErrorKind, Revision, Tool,
-    client::{Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result},
+    client::{
+        Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result,
+        route::Router,
+    },
     method::{CallTool, Empty, ListTools, Ping},
     types::{CallToolParams, CallToolResult, Implementation, PaginatedParams, ServerCapabilities, ToolDefinition},
 };
@@ -21,7 +23,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     caller: Caller,
     connected: Connected,
-    router: JoinHandle<()>,
+    router: Router,
 }
 
 impl Client {
@@ -38,7 +40,8 @@ impl Client {
         ClientBuilder::new(info)
     }
 
-    pub(super) fn new(caller: Caller, connected: Connected, router: JoinHandle<()>) -> Self {
+    pub(super) fn new(caller: Caller, connected: Connected, router: Router) -> Self {
+        router.agreed(connected.revision);
         caller.transport.agreed(&Agreed { revision: connected.revision });
         Self(Arc::new(Inner { caller, connected, router }))
     }
@@ -178,14 +181,8 @@ impl Client {
 
     /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
     pub async fn disconnect(&self) {
-        self.0.router.abort();
+        self.0.router.stop();
         self.0.caller.transport.close().await;
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.router.abort();
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     Client, Error, Limits, Revision, Revisions,
-    client::{Inbox, IntoTransport, call::Caller, connect, route},
+    client::{Inbox, IntoTransport, call::Caller, connect, route::Router},
     types::{ClientCapabilities, Implementation},
 };
 
@@ -47,11 +47,11 @@ impl ClientBuilder {
         let caller = Caller::new(transport, self.limits.clone());
         let inbox = Inbox::new(&self.limits);
         // The server may ask something before the handshake is over.
-        let router = tokio::spawn(route::route(caller.transport.clone(), inbox.clone()));
+        let router = Router::start(caller.transport.clone(), inbox.clone(), &self.limits);
         match connect::connect(&caller, &self, &inbox).await {
             Ok(connected) => Ok(Client::new(caller, connected, router)),
             Err(error) => {
-                router.abort();
+                router.stop();
                 caller.transport.close().await;
                 Err(error)
             }

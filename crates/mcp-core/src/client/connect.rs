@@ -107,7 +107,7 @@ async fn handshake(caller: &Caller, client: &ClientBuilder, probed: Option<Answe
         (Ok(shaken), _) => shaken,
         (Err(error), Some(Err(answer))) => {
             let message = format!("neither era worked: server/discover gave {answer}; initialize gave {error}");
-            return Err(Error::caused(error.kind(), message, error));
+            return Err(error.saying(message));
         }
         (Err(error), _) => return Err(error),
     };
@@ -129,8 +129,9 @@ fn only_legacy(probed: Option<Answer>) -> Error {
 
 fn nothing_in_common(theirs: &[String]) -> Error {
     let theirs: Vec<_> = theirs.iter().take(16).map(|date| crate::fault::shortened(date)).collect();
-    Error::new(
-        ErrorKind::ProtocolVersionMismatch,
-        format!("no revision in common; the server speaks {}", theirs.join(", ")),
-    )
+    let theirs = match theirs.as_slice() {
+        [] => "does not say what it speaks".to_owned(),
+        some => format!("speaks {}", some.join(", ")),
+    };
+    Error::new(ErrorKind::ProtocolVersionMismatch, format!("no revision in common; the server {theirs}"))
 }

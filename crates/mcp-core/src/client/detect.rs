@@ -71,8 +71,9 @@ pub(crate) fn judge(probe: Probe, ours: Revisions, sent: Revision, first: bool) 
                 // A list that repeats what was just refused may be a race or a fault; once more, and not for ever.
                 if first { Verdict::Again(revision) } else { Verdict::Nothing { theirs: theirs.clone() } }
             }),
-            // It did not mind the version.
-            None => Verdict::Modern(sent),
+            // It minds something else than the version, if it does not say which it would take.
+            None if object.code != mcp_code::UNSUPPORTED_PROTOCOL_VERSION => Verdict::Modern(sent),
+            None => Verdict::Nothing { theirs: Vec::new() },
         },
         Probe::Other | Probe::Silent => Verdict::Legacy { reconnect: false },
         Probe::Exited => Verdict::Legacy { reconnect: true },

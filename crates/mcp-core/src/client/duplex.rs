@@ -204,7 +204,8 @@ impl Link {
     /// Servers print things that are no messages; only what names a pending request is more than a curiosity.
     fn on_malformed(&self, malformed: Malformed) {
         tracing::debug!(error = %malformed.error.message, "the server sent something that is no message");
-        let waiter = malformed.id.as_ref().and_then(|id| lock(&self.pending).settle(id));
+        let id = malformed.id.as_ref().filter(|_| !malformed.is_call);
+        let waiter = id.and_then(|id| lock(&self.pending).settle(id));
         if let Some(waiter) = waiter {
             let error =
                 Error::new(ErrorKind::ProtocolInvalid, format!("malformed answer: {}", malformed.error.message));

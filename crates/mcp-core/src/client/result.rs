@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 
 use mcp_jsonrpc::{Members, Raw, Response};
-use serde::de::{DeserializeOwned, IntoDeserializer, value::StrDeserializer};
+use serde::de::DeserializeOwned;
 
 use crate::{Blame, Era, Error, ErrorKind, fault::shortened, method::Method, types::CallToolResult};
 
@@ -52,8 +52,8 @@ pub(crate) fn value<T: DeserializeOwned + 'static>(result: &CallToolResult) -> R
         return slot.ok_or_else(|| misfit(&text));
     }
     let json = if text.is_empty() { "null" } else { &text };
-    let string: StrDeserializer<'_, serde::de::value::Error> = text.as_str().into_deserializer();
-    serde_json::from_str(json).or_else(|_| T::deserialize(string)).map_err(|_| misfit(&text))
+    let as_text = || T::deserialize(serde_json::Value::from(text.as_str()));
+    serde_json::from_str(json).or_else(|_| as_text()).map_err(|_| misfit(&text))
 }
 
 fn misfit(text: &str) -> Error {

@@ -1,29 +1,77 @@
 //! What the server sends on its own: no reply comes this way, but the transports put requests and notifications here.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcp_jsonrpc::{Bytes, ErrorObject, Message, Request, code, encode};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 
 use crate::{
+    Era, Limits, Revision,
     client::{Inbox, Outgoing, Transport},
     method::{Method, Ping},
 };
 
-/// Reads the inbox until the client is gone.
-pub(crate) async fn route(transport: Arc<dyn Transport>, inbox: Inbox) {
+/// The task that answers the server, for as long as this lives.
+pub(crate) struct Router {
+    task: JoinHandle<()>,
+    agreed: Arc<OnceLock<Revision>>,
+}
+
+impl Router {
+    pub(crate) fn start(transport: Arc<dyn Transport>, inbox: Inbox, limits: &Limits) -> Self {
+        let agreed = Arc::default();
+        let task = tokio::spawn(route(transport, inbox, limits.clone(), Arc::clone(&agreed)));
+        Self { task, agreed }
+    }
+
+    /// What is spoken from now on.
+    pub(crate) fn agreed(&self, revision: Revision) {
+        // It is told once.
+        let _ = self.agreed.set(revision);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agreed: Arc<OnceLock<Revision>>) {
+    let mut answers = JoinSet::new();
     while let Some(message) = inbox.next().await {
+        let revision = agreed.get().copied();
         match message {
-            Message::Request(request) => {
-                let out = Outgoing { frame: answer(&request), id: None, method: None, name: None, revision: None };
-                if let Err(error) = transport.send(out).await {
-                    tracing::debug!(%error, "an answer could not be sent");
+            // A modern server asks nothing, and a modern client answers nothing.
+            Message::Request(request) if revision.is_none_or(|revision| revision.era() == Era::Legacy) => {
+                // A server that is slow to take one answer is given the next all the same, within bounds.
+                while answers.len() >= limits.in_flight {
+                    answers.join_next().await;
                 }
+                while answers.try_join_next().is_some() {}
+                let out = Outgoing { frame: answer(&request), id: None, method: None, name: None, revision };
+                answers.spawn(send(transport.clone(), out, limits.clone()));
             }
             Message::Notification(notification) => {
                 tracing::debug!(method = &*notification.method, "a notification was ignored");
             }
-            _ => {}
+            _ => tracing::debug!("a request of a server that may ask nothing was ignored"),
         }
+    }
+}
+
+async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits) {
+    match timeout(limits.request, transport.send(out)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "an answer could not be sent"),
+        Err(_) => tracing::debug!("an answer was not taken in time"),
     }
 }
 

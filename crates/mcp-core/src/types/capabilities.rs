@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
+use super::lenient;
+
 /// What a client can do for a server that is answering it. Members that are no objects, or `null`, count as absent.
 ///
 /// Specification: *schema, `ClientCapabilities`*.
@@ -19,10 +21,10 @@ pub struct ClientCapabilities {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<Raw>,
     /// Extensions and their settings.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<String, Raw>,
     /// What no specification describes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub experimental: BTreeMap<String, Raw>,
 }
 
@@ -83,9 +85,9 @@ pub struct ServerCapabilities {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<Raw>,
     /// Extensions and their settings.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<String, Raw>,
     /// What no specification describes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub experimental: BTreeMap<String, Raw>,
 }

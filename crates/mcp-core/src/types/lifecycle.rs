@@ -1,7 +1,7 @@
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
-use super::{Implementation, ServerCapabilities};
+use super::{Implementation, ServerCapabilities, lenient};
 
 /// The parameters of `initialize`.
 ///
@@ -28,7 +28,7 @@ pub struct InitializeResult {
     /// The revision that the connection speaks from now on, unless the client leaves.
     pub protocol_version: String,
     /// What the server offers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub capabilities: ServerCapabilities,
     /// Who the server is.
     pub server_info: Implementation,
@@ -47,7 +47,7 @@ pub struct DiscoverResult {
     /// Every revision that the server accepts, newest first.
     pub supported_versions: Vec<String>,
     /// What the server offers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub capabilities: ServerCapabilities,
     /// How to use the server, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 mod capabilities;
 mod content;
 mod implementation;
+mod lenient;
 mod lifecycle;
 mod progress;
 mod tool;

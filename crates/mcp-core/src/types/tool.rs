@@ -1,7 +1,7 @@
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Deserialize, Serialize};
 
-use super::Content;
+use super::{Content, lenient};
 
 /// What a server tells of a tool.
 ///
@@ -27,7 +27,7 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Raw>,
     /// Hints on its behaviour; not to be trusted unless the server is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,20 +1,27 @@
 //! Client path 4 of 5 (HTTP): each request is a POST. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-http/src/client/read.rs`.
 
 mod read;
+mod sse;
+
+#[cfg(fuzzing)]
+pub(crate) use sse::fuzz as fuzz_events;
 
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_core::Stream as _;
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_core::{
-    Blame, Era, Error, ErrorKind, Limits,
-    client::{Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
+    Blame, Era, Error, ErrorKind, Limits, Revision,
+    client::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
     method::{Initialize, Method},
 };
+use read::Reading;
 use reqwest::{Response, StatusCode, redirect};
+use tokio::sync::watch;
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
 
@@ -67,6 +74,7 @@ impl IntoTransport for Http {
             headers: self.headers,
             limits: limits.clone(),
             state: Mutex::default(),
+            closed: watch::Sender::new(false),
         }))
     }
 }
@@ -95,6 +103,8 @@ struct Endpoint {
     headers: HeaderMap,
     limits: Limits,
     state: Mutex<State>,
+    /// Becomes true, once.
+    closed: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -102,6 +112,8 @@ struct State {
     inbox: Option<Inbox>,
     /// What the server called the session, in the legacy era.
     session: Option<HeaderValue>,
+    /// What is spoken, once that is agreed on.
+    revision: Option<Revision>,
 }
 
 /// URL, headers and session may all be secrets.
@@ -132,9 +144,17 @@ impl Transport for HttpTransport {
     fn request(&self, out: Outgoing) -> Replies {
         let endpoint = self.0.clone();
         let cancel = CancelOnDrop::new(&endpoint, &out);
-        let replies = stream::once(async move { endpoint.exchange(out).await });
+        let replies = stream::once({
+            let endpoint = endpoint.clone();
+            async move { endpoint.exchange(out).await }
+        });
         let replies = replies.flat_map(|replies| replies.unwrap_or_else(|error| stream::iter([Err(error)]).boxed()));
-        Replies::new(stream::unfold((replies.boxed(), cancel), |(mut replies, mut cancel)| async move {
+        let mut replies = Box::pin(replies.take_until(endpoint.clone().until_closed()));
+        let replies = stream::poll_fn(move |cx| {
+            let item = replies.as_mut().poll_next(cx);
+            item.map(|item| item.or_else(|| endpoint.is_closed().then(|| Err(Error::not_connected()))))
+        });
+        Replies::new(stream::unfold((replies, cancel), |(mut replies, mut cancel)| async move {
             let item = replies.next().await;
             if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
                 cancel.disarm();
@@ -147,7 +167,7 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let response = self.0.post(&out).await?;
             // Whatever the body is, nothing in it is an answer.
-            if response.status().is_success() { Ok(()) } else { Err(read::refused(response, &self.0.limits).await) }
+            if response.status().is_success() { Ok(()) } else { Err(read::refused(response).await) }
         })
     }
 
@@ -155,11 +175,20 @@ impl Transport for HttpTransport {
         false
     }
 
+    fn agreed(&self, to: &Agreed) {
+        self.0.state().revision = Some(to.revision);
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let state = std::mem::take(&mut *self.0.state());
+            self.0.closed.send_replace(true);
             if let (Some(session), Ok(client)) = (state.session, &self.0.client) {
-                let ended = client.delete(&self.0.url).headers(self.0.headers.clone()).header(MCP_SESSION_ID, session);
+                let mut ended =
+                    client.delete(&self.0.url).headers(self.0.headers.clone()).header(MCP_SESSION_ID, session);
+                if let Some(revision) = state.revision {
+                    ended = ended.header(MCP_PROTOCOL_VERSION, revision.as_str());
+                }
                 // A server that is gone, or keeps sessions to itself, needs no telling.
                 let _ = ended.timeout(FAREWELL).send().await;
             }
@@ -175,31 +204,39 @@ impl Endpoint {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    async fn until_closed(self: Arc<Self>) {
+        // The sender is part of what waits, so that it cannot be gone.
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
     async fn exchange(&self, out: Outgoing) -> Result<read::ReplyStream, Error> {
         let response = self.post(&out).await?;
         if out.method == Some(Initialize::NAME) && response.status().is_success() {
             self.state().session = response.headers().get(MCP_SESSION_ID).cloned();
         }
         let inbox = self.state().inbox.clone().ok_or_else(Error::not_connected)?;
-        read::replies(response, out.id, inbox, &self.limits).await
+        let reading = Reading { id: out.id, revision: out.revision, inbox, limits: self.limits.clone() };
+        read::replies(response, reading).await
     }
 
     async fn post(&self, out: &Outgoing) -> Result<Response, Error> {
         let headers = self.headers_of(out)?;
         let Ok(client) = &self.client else { return Err(Error::not_connected()) };
         let sent = client.post(&self.url).headers(headers).body(out.frame.clone()).send().await;
-        let response = sent.map_err(|error| {
-            // The URL may hold a secret; what happened is in the causes.
-            Error::caused(ErrorKind::TransportError, "the request could not be sent", error.without_url())
-        })?;
+        let response = sent.map_err(|error| read::failed("the request could not be sent", error))?;
         match response.status() {
-            StatusCode::UNAUTHORIZED => Err(read::refused(response, &self.limits).await),
+            StatusCode::UNAUTHORIZED => Err(read::refused(response).await),
             _ => Ok(response),
         }
     }
 
     /// Specification: *Streamable HTTP, Request Metadata*.
     fn headers_of(&self, out: &Outgoing) -> Result<HeaderMap, Error> {
+        self.state().inbox.as_ref().ok_or_else(Error::not_connected)?;
         let mut headers = self.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -209,9 +246,7 @@ impl Endpoint {
         if out.revision.is_some_and(|revision| revision.era() == Era::Modern) {
             mirror(&mut headers, out)?;
         } else if out.method != Some(Initialize::NAME) {
-            let state = self.state();
-            state.inbox.as_ref().ok_or_else(Error::not_connected)?;
-            headers.extend(state.session.clone().map(|session| (MCP_SESSION_ID, session)));
+            headers.extend(self.state().session.clone().map(|session| (MCP_SESSION_ID, session)));
         }
         Ok(headers)
     }

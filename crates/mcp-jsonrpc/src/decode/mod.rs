@@ -81,9 +81,9 @@ impl<'a> Decoder<'a> {
         // The scan does not recurse, so the id can be told even of what nests too deep.
         if deeper_than(self.limits.depth, json) {
             let (id, depth) = (self.id(&envelope).ok().flatten(), self.limits.depth);
-            return Err(invalid(id, format!("nested deeper than {depth} levels")));
+            return Err(of(&envelope, invalid(id, format!("nested deeper than {depth} levels"))));
         }
-        self.classify(&envelope)
+        self.classify(&envelope).map_err(|malformed| of(&envelope, malformed))
     }
 
     fn classify(&self, envelope: &Envelope<'a>) -> Result<Message, Malformed> {
@@ -225,7 +225,11 @@ fn no_object(json: &str) -> Malformed {
 }
 
 fn not_json(reason: impl fmt::Display) -> Malformed {
-    Malformed { id: None, error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")) }
+    Malformed { id: None, is_call: false, error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")) }
+}
+
+fn of(envelope: &Envelope<'_>, malformed: Malformed) -> Malformed {
+    Malformed { is_call: envelope.get(member::METHOD).is_some(), ..malformed }
 }
 
 impl Malformed {
@@ -237,14 +241,16 @@ impl Malformed {
         let start = start.get(..START).unwrap_or(start);
         // The cut may go through a character.
         let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let id = Members::scan_start(text, &["id"]).get(0).and_then(|id| RequestId::parse(id.get(), limits.id).ok());
-        Self { id, ..not_json(format_args!("the message is longer than {most} bytes")) }
+        let members = Members::scan_start(text, &member::NAMES);
+        let id = members.get(member::ID).and_then(|id| RequestId::parse(id.get(), limits.id).ok());
+        let is_call = members.get(member::METHOD).is_some();
+        Self { id, is_call, ..not_json(format_args!("the message is longer than {most} bytes")) }
     }
 }
 
 fn invalid(id: Option<RequestId>, reason: impl Into<Cow<'static, str>>) -> Malformed {
     let message = format!("Invalid request: {}", reason.into());
-    Malformed { id, error: ErrorObject::new(code::INVALID_REQUEST, message) }
+    Malformed { id, is_call: false, error: ErrorObject::new(code::INVALID_REQUEST, message) }
 }
 
 /// Any bytes decode to something, and what decodes writes and reads back as itself.

@@ -14,7 +14,7 @@ fn one(text: impl AsRef<[u8]>) -> Message {
 /// The code and the id of the answer that `text` deserves.
 fn refused(text: impl AsRef<[u8]>) -> (i64, String) {
     match read(&text) {
-        Inbound::Malformed(Malformed { id, error }) => (error.code, id.map_or("null".into(), |id| id.to_string())),
+        Inbound::Malformed(Malformed { id, error, .. }) => (error.code, id.map_or("null".into(), |id| id.to_string())),
         other => panic!("{:?}: {other:?}", String::from_utf8_lossy(text.as_ref())),
     }
 }

@@ -1,6 +1,7 @@
 //! Client path 3 of 5 (legacy era): the handshake, and requests that lean on it. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
 
 use mcp_jsonrpc::{Raw, RequestId};
+use tokio::time::timeout;
 
 use crate::{
     Era, Error, ErrorKind, Revision, Revisions,
@@ -38,7 +39,8 @@ pub(crate) async fn shake_hands(
     let revision = agreed(&result.protocol_version, ours)?;
     // The first request follows only when the server has taken this, so that it cannot overtake it.
     let initialized = Outgoing::notification(notification::INITIALIZED, None, Some(revision));
-    caller.transport.send(initialized).await?;
+    let taken = timeout(caller.limits.request, caller.transport.send(initialized));
+    taken.await.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not take the end of the handshake"))??;
     Ok((revision, result))
 }
 

@@ -1,0 +1,243 @@
+//! Many things at once on one connection.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_suite::{
+    Client, Error, Limits,
+    client::{CallOptions, Inbox, IntoTransport, Outgoing, Replies, Transport},
+    http::Http,
+    implementation,
+    jsonrpc::Bytes,
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::peer::{
+    http::{self, Answer, HttpPeer, Request},
+    memory::{expect_as, flood, serve},
+};
+
+const CALLS: usize = 32;
+
+/// Each call asks for its own number, hears its own progress, and must get its own answer.
+async fn not_mixed_up(client: &Client) {
+    let mut calls = JoinSet::new();
+    for number in 0..CALLS {
+        let client = client.clone();
+        calls.spawn(async move {
+            let heard = Arc::<Mutex<Vec<f64>>>::default();
+            let ear = heard.clone();
+            let options = CallOptions::new().on_progress(move |progress| ear.lock().unwrap().push(progress.progress));
+            let answer: usize = client.call_with("number", json!({ "number": number }), options).await.unwrap();
+            assert_eq!(answer, number);
+            assert_eq!(*heard.lock().unwrap(), [number as f64]);
+        });
+    }
+    calls.join_all().await;
+}
+
+/// The progress and the answer of one call.
+fn answered(call: &Value) -> [Value; 2] {
+    let params = &call["params"];
+    let number = &params["arguments"]["number"];
+    let told = json!({ "progressToken": params["_meta"]["progressToken"], "progress": number });
+    [
+        json!({ "method": "notifications/progress", "params": told }),
+        json!({ "id": call["id"], "result": text(&number.to_string()) }),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_on_one_connection_are_not_mixed_up() {
+    for era in ERAS {
+        // Answered all together and in reverse: the progress of all, and then the answers.
+        let held = Mutex::new(Vec::new());
+        let peer = ScriptedPeer::new(opening(era).into_iter().chain([serve(move |call| {
+            let mut held = held.lock().unwrap();
+            held.push(answered(call));
+            if held.len() < CALLS {
+                return Vec::new();
+            }
+            let (progress, answers): (Vec<_>, Vec<_>) =
+                held.drain(..).rev().map(|[first, second]| (first, second)).unzip();
+            [progress, answers].concat()
+        })]));
+        let client = Client::builder(implementation!()).connect(peer).await.unwrap();
+        for _ in 0..4 {
+            not_mixed_up(&client).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_over_http_are_not_mixed_up() {
+    for era in ERAS {
+        let rule = |request: &Request| {
+            let number = request.body["params"]["arguments"]["number"].as_u64().unwrap();
+            // The later ones first; half of them as a stream, all with progress.
+            let delay = Duration::from_millis(2 * (CALLS as u64 - number));
+            Answer::stream(answered(&request.body)).after(delay)
+        };
+        let server = match era {
+            Era::Modern => HttpPeer::start(http::modern(rule)).await,
+            _ => HttpPeer::start(http::legacy("2025-11-25", rule)).await,
+        };
+        let client = soon(connect_in(era, Http::new(server.url()))).await.unwrap();
+        soon(not_mixed_up(&client)).await;
+        soon(not_mixed_up(&client)).await;
+    }
+}
+
+/// Frames that count how many of them are alive, and the most that ever were.
+#[derive(Clone, Default)]
+pub(super) struct Census(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    alive: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct Counted(String, Census);
+
+impl Census {
+    pub(super) fn frame(&self, text: String) -> Bytes {
+        let alive = self.0.alive.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most.fetch_max(alive, Ordering::SeqCst);
+        Bytes::from_owner(Counted(text, self.clone()))
+    }
+
+    pub(super) fn most(&self) -> usize {
+        self.0.most.load(Ordering::SeqCst)
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.0.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What is about nothing in particular fills no memory, waits behind nothing and holds up nothing.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_notifications_fills_no_memory_and_holds_up_no_answer() {
+    for era in ERAS {
+        for count in [200, 20_000] {
+            let census = Census::default();
+            let counting = census.clone();
+            let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
+            let mut script = vec![expect(json!({ "method": "tools/call" }))];
+            script.push(flood(count, move |_| counting.frame(note.into())));
+            script.push(send(json!({ "id": "$id", "result": text("b") })));
+            script.extend(answers("a", "c"));
+            let (client, peer) = connected(era, script).await;
+            let start = tokio::time::Instant::now();
+            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "c");
+            assert_eq!(start.elapsed(), Duration::ZERO);
+            peer.done().await;
+            // The wire itself holds 64, the client's queue as many as its limit says.
+            let most = Limits::default().queue_messages + 64 + 8;
+            assert!(census.most() <= most, "{} of {count} were kept", census.most());
+        }
+    }
+}
+
+/// A wire on which the server never takes an answer of the client's.
+struct Stuck<T> {
+    inner: T,
+    stuck: Arc<AtomicUsize>,
+}
+
+impl<T: Transport> Transport for Stuck<T> {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.open(inbox)
+    }
+
+    fn request(&self, out: Outgoing) -> Replies {
+        self.inner.request(out)
+    }
+
+    fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
+        if out.method.is_some() {
+            return self.inner.send(out);
+        }
+        self.stuck.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::pending())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
+}
+
+/// Questions that cannot be answered now are not hoarded, neither as they came nor as answers.
+#[tokio::test(start_paused = true)]
+async fn questions_that_cannot_be_answered_fill_no_memory() {
+    const PINGS: usize = 5000;
+    let (census, limits) = (Census::default(), Limits::default());
+    let counting = census.clone();
+    let ping = move |id| counting.frame(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+    let script = [legacy(), vec![expect(json!({ "method": "tools/call" })), flood(PINGS, ping)]].concat();
+    let inner = ScriptedPeer::new(script).into_transport(&limits);
+    let stuck = Arc::<AtomicUsize>::default();
+    let client = Client::builder(implementation!()).connect(Stuck { inner, stuck: stuck.clone() }).await.unwrap();
+    // Whether it is answered does not matter; the reader has had all the time of the world.
+    let _ = client.call::<String>("a", ()).await;
+    let most = limits.queue_messages + limits.in_flight + 64 + 8;
+    let kept = census.most() + stuck.load(Ordering::SeqCst);
+    assert!(kept <= most, "{kept} of {PINGS} were kept");
+}
+
+#[tokio::test]
+async fn a_flood_of_notifications_on_a_stream_holds_up_no_answer() {
+    let note = r#"data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
+    let stream = format!("{note}\n\n").repeat(5000)
+        + "data: {\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"b\"}]}}\n\n";
+    let server = HttpPeer::start(http::modern(move |_| Answer::events(stream.clone()))).await;
+    let client = soon(over_http(&server.url())).await.unwrap();
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+}
+
+/// A server may ask much before it reads any answer; neither side may wait for the other for ever.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_pings_ends_in_order() {
+    const PINGS: usize = 250;
+    let mut script = vec![expect_as("$call", json!({ "method": "tools/call" }))];
+    script.extend((0..PINGS).map(|id| send(json!({ "id": format!("p-{id}"), "method": "ping" }))));
+    script.extend((0..PINGS).map(|id| expect(json!({ "id": format!("p-{id}"), "result": {} }))));
+    script.push(send(json!({ "id": "$call", "result": text("b") })));
+    let (client, peer) = connected(Era::Legacy, script).await;
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    peer.done().await;
+}
+
+/// More calls than a server runs at once; all are served in the end.
+#[tokio::test(start_paused = true)]
+async fn more_calls_than_run_at_once_are_all_answered() {
+    for era in ERAS {
+        let client = connect_in(era, everything_server::server()).await.unwrap();
+        let mut calls = JoinSet::new();
+        for number in 0..500_i64 {
+            let client = client.clone();
+            calls.spawn(async move {
+                let sum: i64 = client.call("add", json!({ "a": number, "b": 1 })).await.unwrap();
+                assert_eq!(sum, number + 1);
+            });
+        }
+        calls.join_all().await;
+    }
+}
