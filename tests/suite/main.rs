@@ -1,1 +1,14 @@
-//! What spans crates, on every wire: one binary.
+//! What spans crates, on every wire: one binary, its modules side by side.
+//!
+//! Behaviour on the wire is data: `cases/*.txt`, which `messages.rs` and `http/cases.rs` run. What data cannot say
+//! (races, memory, processor time) is ordinary tests under `server/`.
+
+mod client;
+mod duplex;
+mod fixture;
+mod http;
+mod messages;
+mod peer;
+mod process;
+mod server;
+mod transcript;

@@ -21,7 +21,7 @@ pub struct Limits {
     pub cursor_bytes: usize,
     /// The most messages in a batch (2025-03-26 only). Default 64.
     pub batch: usize,
-    /// Requests that run at once on one shared wire; more wait their turn. A server's. Default 64.
+    /// Requests that run at once on one shared wire; more wait their turn. At least 1. A server's. Default 64.
     pub in_flight: usize,
     /// Requests that wait on one shared wire; more are refused. A server's. Default 1024.
     pub waiting: usize,
@@ -29,7 +29,7 @@ pub struct Limits {
     pub queue_messages: usize,
     /// The most bytes queued for writing on one connection or stream. Default 4 MiB.
     pub queue_bytes: usize,
-    /// The most entries in one page of a list. Default 1000.
+    /// The most entries in one page of a list. At least 1. Default 1000.
     pub page: usize,
     /// The most pages that a client follows in one list. Default 1000.
     pub pages: usize,
@@ -44,7 +44,8 @@ pub struct Limits {
     pub handler: Option<Duration>,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub quiet: Duration,
-    /// How long the reader of an HTTP stream may leave what is queued unread before its call is ended. Default 60 s.
+    /// How long a peer may leave what is queued for it unread: then the call of an HTTP stream is ended, and a shared wire
+    /// whose answers are over their bounds. A server's. Default 60 s.
     pub stall: Duration,
     /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
     pub grace: Duration,

@@ -23,21 +23,60 @@ pub(crate) struct Mailbox<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    items: VecDeque<(T, usize)>,
+    items: VecDeque<Item<T>>,
     bytes: usize,
+    /// How many of the items, and of the bytes, must not be lost.
+    owed: usize,
+    owed_bytes: usize,
     closed: bool,
     /// How many items were ever read.
     read: u64,
 }
 
+#[derive(Debug)]
+struct Item<T> {
+    item: T,
+    bytes: usize,
+    /// It must not be lost.
+    owed: bool,
+}
+
+impl<T> State<T> {
+    fn add(&mut self, item: Item<T>) {
+        self.bytes += item.bytes;
+        if item.owed {
+            self.owed += 1;
+            self.owed_bytes += item.bytes;
+        }
+        self.items.push_back(item);
+    }
+
+    fn took(&mut self, item: Item<T>) -> T {
+        self.bytes -= item.bytes;
+        if item.owed {
+            self.owed -= 1;
+            self.owed_bytes -= item.bytes;
+        }
+        item.item
+    }
+}
+
 impl<T> Mailbox<T> {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            state: Mutex::new(State { items: VecDeque::new(), bytes: 0, closed: false, read: 0 }),
+            state: Mutex::new(State {
+                items: VecDeque::new(),
+                bytes: 0,
+                owed: 0,
+                owed_bytes: 0,
+                closed: false,
+                read: 0,
+            }),
             filled: Notify::new(),
             emptied: Notify::new(),
-            most: limits.queue_messages,
-            most_bytes: limits.queue_bytes,
+            // An empty queue always has room.
+            most: limits.queue_messages.max(1),
+            most_bytes: limits.queue_bytes.max(1),
         }
     }
 
@@ -55,25 +94,25 @@ impl<T> Mailbox<T> {
         if state.closed {
             return false;
         }
-        state.items.push_back((item, bytes));
-        state.bytes += bytes;
+        state.add(Item { item, bytes, owed: true });
         drop(state);
         self.filled.notify_one();
         true
     }
 
-    /// Queues an item if there is room. If there is none, it takes the place of the newest item for which it is `newer`,
-    /// or is dropped.
-    pub(crate) fn offer(&self, item: T, bytes: usize, newer: impl Fn(&T) -> bool) {
+    /// Queues an item if there is room and `wanted`, which is asked under the same lock that [`retain`](Self::retain)
+    /// takes. If there is no room, it takes the place of the newest item for which it is `newer`, or is dropped.
+    pub(crate) fn offer(&self, item: T, bytes: usize, newer: impl Fn(&T) -> bool, wanted: impl FnOnce() -> bool) {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || !wanted() {
             return;
         }
         if !self.is_full(&state) {
+            state.add(Item { item, bytes, owed: false });
             drop(state);
-            self.push(item, bytes);
-        } else if let Some(old) = state.items.iter_mut().rev().find(|(old, _)| newer(old)) {
-            let freed = std::mem::replace(old, (item, bytes)).1;
+            self.filled.notify_one();
+        } else if let Some(old) = state.items.iter_mut().rev().find(|old| !old.owed && newer(&old.item)) {
+            let freed = std::mem::replace(old, Item { item, bytes, owed: false }).bytes;
             state.bytes = state.bytes + bytes - freed;
         }
     }
@@ -81,8 +120,13 @@ impl<T> Mailbox<T> {
     /// Drops the queued items that are not to be kept.
     pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
         let mut state = self.lock();
-        state.items.retain(|(item, _)| keep(item));
-        state.bytes = state.items.iter().map(|(_, bytes)| bytes).sum();
+        for item in std::mem::take(&mut state.items) {
+            if keep(&item.item) {
+                state.items.push_back(item);
+            } else {
+                drop(state.took(item));
+            }
+        }
         drop(state);
         self.emptied.notify_waiters();
     }
@@ -90,8 +134,8 @@ impl<T> Mailbox<T> {
     /// The next item, if there is one now.
     pub(crate) fn try_pop(&self) -> Option<T> {
         let mut state = self.lock();
-        let (item, bytes) = state.items.pop_front()?;
-        state.bytes -= bytes;
+        let item = state.items.pop_front()?;
+        let item = state.took(item);
         state.read += 1;
         drop(state);
         self.emptied.notify_waiters();
@@ -101,8 +145,8 @@ impl<T> Mailbox<T> {
     /// Everything that is there now.
     pub(crate) fn drain(&self, into: &mut Vec<T>) {
         let mut state = self.lock();
-        into.extend(state.items.drain(..).map(|(item, _)| item));
-        state.bytes = 0;
+        into.extend(state.items.drain(..).map(|item| item.item));
+        (state.bytes, state.owed, state.owed_bytes) = (0, 0, 0);
         state.read += 1;
         drop(state);
         self.emptied.notify_waiters();
@@ -147,6 +191,15 @@ impl<T> Mailbox<T> {
                 return;
             }
         }
+    }
+
+    /// Waits until what must not be lost is within the bounds, whatever else is queued, or nobody reads any more.
+    pub(crate) async fn settled(&self) {
+        self.emptied_until(|| {
+            let state = self.lock();
+            state.closed || (state.owed < self.most && state.owed_bytes < self.most_bytes)
+        })
+        .await;
     }
 
     /// Whether an offer would be taken, or nobody reads any more.
@@ -201,20 +254,39 @@ mod tests {
     fn a_full_mailbox_takes_replies_and_keeps_the_newest_of_the_rest() {
         let full = mailbox(2, 100);
         for item in [10, 11, 12] {
-            full.offer(item, 1, |old| *old >= 10);
+            full.offer(item, 1, |old| *old >= 10, || true);
         }
         full.push(1, 1);
-        full.offer(13, 1, |old| *old == 99);
+        full.offer(13, 1, |old| *old == 99, || true);
         assert_eq!(all(&full), [10, 12, 1]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_not_queued() {
+        let mailbox = mailbox(2, 100);
+        mailbox.offer(1, 1, |_| false, || false);
+        assert!(mailbox.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_must_not_be_lost_holds_up_who_waits_for_it_to_settle() {
+        let mailbox = mailbox(2, 100);
+        (0..2).for_each(|item| mailbox.offer(item, 1, |_| false, || true));
+        mailbox.settled().await;
+        (0..2).for_each(|item| assert!(mailbox.push(item, 1)));
+        let waited = tokio::time::timeout(Duration::from_secs(1), mailbox.settled()).await;
+        assert!(waited.is_err());
+        assert_eq!(all(&mailbox), [0, 1, 0, 1]);
+        mailbox.settled().await;
     }
 
     #[test]
     fn bytes_count_too() {
         let full = mailbox(100, 10);
-        full.offer(1, 10, |_| false);
-        full.offer(2, 1, |_| false);
+        full.offer(1, 10, |_| false, || true);
+        full.offer(2, 1, |_| false, || true);
         assert_eq!(all(&full), [1]);
-        full.offer(3, 1, |_| false);
+        full.offer(3, 1, |_| false, || true);
         full.retain(|item| *item != 3);
         assert!(full.is_empty());
     }

@@ -28,7 +28,7 @@ pub use error::{ErrorObject, code};
 pub use id::{InvalidId, RequestId};
 pub use line::{Frame, LineDecoder};
 pub use members::Members;
-pub use message::{Inbound, Malformed, Message, Notification, Request, Response};
+pub use message::{Inbound, Malformed, MalformedKind, Message, Notification, Request, Response};
 pub use raw::Raw;
 
 /// Entry points for the fuzzer, each beside the code that it exercises.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 #[derive(Debug)]
 pub struct Members<'a, const N: usize> {
     found: [Option<&'a RawValue>; N],
+    begun: [bool; N],
     duplicate: Option<usize>,
 }
 
@@ -21,7 +22,7 @@ impl<'a, const N: usize> Members<'a, N> {
     /// # Errors
     /// When `json` is not exactly one JSON object.
     pub fn scan(json: &'a str, names: &[&str; N]) -> Result<Self, serde_json::Error> {
-        let mut members = Self { found: [None; N], duplicate: None };
+        let mut members = Self { found: [None; N], begun: [false; N], duplicate: None };
         let mut reader = serde_json::Deserializer::from_str(json);
         reader.deserialize_map(MembersVisitor { names, members: &mut members })?;
         reader.end()?;
@@ -31,7 +32,7 @@ impl<'a, const N: usize> Members<'a, N> {
     /// The members that stand whole at the beginning of an object whose rest is missing.
     #[must_use]
     pub fn scan_start(start: &'a str, names: &[&str; N]) -> Self {
-        let mut members = Self { found: [None; N], duplicate: None };
+        let mut members = Self { found: [None; N], begun: [false; N], duplicate: None };
         let mut reader = serde_json::Deserializer::from_str(start);
         // It ends in an error wherever the rest is missing; what was found before stays.
         let _ = reader.deserialize_map(MembersVisitor { names, members: &mut members });
@@ -48,7 +49,13 @@ impl<'a, const N: usize> Members<'a, N> {
         self.found[index]
     }
 
-    /// The same, with `null` counting as absent.
+    /// Whether the member's name stands there, be its value whole or not.
+    #[must_use]
+    pub fn has(&self, index: usize) -> bool {
+        self.begun[index]
+    }
+
+    /// The text of the member, with `null` counting as absent.
     #[must_use]
     pub fn get_some(&self, index: usize) -> Option<&'a RawValue> {
         self.found[index].filter(|raw| raw.get() != "null")
@@ -81,6 +88,7 @@ impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, 'de, N> {
                     map.next_value::<IgnoredAny>()?;
                 }
                 Some(index) => {
+                    members.begun[index] = true;
                     if members.found[index].replace(map.next_value()?).is_some() {
                         members.duplicate.get_or_insert(index);
                     }

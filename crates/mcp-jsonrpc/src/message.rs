@@ -21,10 +21,22 @@ pub enum Inbound {
 pub struct Malformed {
     /// The id, where one could be read all the same.
     pub id: Option<RequestId>,
-    /// Whether it has a `method`, and so asks for something instead of answering.
-    pub is_call: bool,
+    /// What it seems to be.
+    pub kind: MalformedKind,
     /// `-32700` where the bytes are not JSON or too many to be read, `-32600` for everything else.
     pub error: ErrorObject,
+}
+
+/// What a message that could not be read seems to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MalformedKind {
+    /// It has a `method`: it asks for something.
+    Call,
+    /// It has a `result` or an `error`, and no `method`: it answers something.
+    Answer,
+    /// Neither can be told.
+    Unknown,
 }
 
 /// A JSON-RPC message.
@@ -129,7 +141,7 @@ impl Malformed {
     /// A message that could not be read, and the answer that it deserves.
     #[must_use]
     pub fn new(id: Option<RequestId>, error: ErrorObject) -> Self {
-        Self { id, is_call: false, error }
+        Self { id, kind: MalformedKind::Unknown, error }
     }
 }
 

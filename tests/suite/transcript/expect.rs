@@ -14,10 +14,21 @@ fn at(path: &str, expected: &Value, actual: Option<&Value>) -> Option<String> {
     match (expected, actual) {
         (Value::String(text), _) if text == "!any" => None,
         (Value::String(text), Value::String(actual)) if text.starts_with('~') => {
-            if actual.contains(&text[1..]) { None } else { wrong(&Value::from(actual.as_str())) }
+            if actual.contains(&text[1..]) {
+                None
+            } else {
+                wrong(&Value::from(actual.as_str()))
+            }
         }
         (Value::Object(members), Value::Object(actual)) => {
             members.iter().find_map(|(name, member)| at(&format!("{path}.{name}"), member, actual.get(name)))
+        }
+        (Value::Array(items), Value::Array(actual)) if items.first().is_some_and(|first| first == "!unordered") => {
+            unordered(path, &items[1..], actual)
+        }
+        // However it is written: 1 is 1.0.
+        (Value::Number(number), Value::Number(actual)) if number.is_f64() != actual.is_f64() => {
+            if number.as_f64() == actual.as_f64() { None } else { wrong(actual) }
         }
         (Value::Array(items), Value::Array(actual)) => {
             if items.len() != actual.len() {
@@ -29,6 +40,18 @@ fn at(path: &str, expected: &Value, actual: Option<&Value>) -> Option<String> {
         _ if expected == actual => None,
         _ => wrong(actual),
     }
+}
+
+/// Each expected item fits an item of its own.
+fn unordered(path: &str, expected: &[Value], actual: &[Value]) -> Option<String> {
+    let mut open: Vec<&Value> = expected.iter().collect();
+    for (index, item) in actual.iter().enumerate() {
+        let Some(fits) = open.iter().position(|expected| mismatch(expected, item).is_none()) else {
+            return Some(format!("at {path}[{index}]: nothing expected is like {item}"));
+        };
+        open.remove(fits);
+    }
+    open.first().map(|missing| format!("at {path}: expected {missing} among the items, and it is not there"))
 }
 
 #[cfg(test)]
@@ -45,6 +68,9 @@ mod tests {
             (json!([1, "!any"]), json!([1, {"x": null}])),
             (json!({"a": "!absent"}), json!({"b": 1})),
             (json!(null), json!(null)),
+            (json!(1), json!(1.0)),
+            (json!(["!unordered", 1, {"a": 1}]), json!([{"a": 1, "b": 1}, 1])),
+            (json!(["!unordered"]), json!([])),
         ] {
             assert_eq!(mismatch(&expected, &actual), None, "{expected} {actual}");
         }
@@ -64,6 +90,10 @@ mod tests {
             (json!([1]), json!([1, 2]), "$:"),
             (json!([]), json!({}), "$:"),
             (json!("7"), json!(7), "$:"),
+            (json!(9007199254740993_u64), json!(9007199254740992_u64), "$:"),
+            (json!(["!unordered", 1, 1]), json!([1]), "$:"),
+            (json!(["!unordered", 1, 2]), json!([1, 1]), "$[1]"),
+            (json!(["!unordered"]), json!([1]), "$[0]"),
         ] {
             let why = mismatch(&expected, &actual).unwrap_or_else(|| panic!("{expected} matched {actual}"));
             assert!(why.starts_with(&format!("at {place}")), "{why}");

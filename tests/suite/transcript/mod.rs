@@ -25,9 +25,9 @@
 //! | `<! TEXT` | the message before, as it came, does not contain it |
 //! | `<-` | nothing more comes, and the connection lives |
 //! | `wait 50` | waits for 50 ms |
-//! | `eof` | ends the input; the server ends its side in good order and says nothing more |
+//! | `eof` | ends the input; what follows is what the server still says |
 //!
-//! A case that does not end with `eof` ends with `<-` and an orderly end, written or not. Over `http` each message is a
+//! A case ends with `<-` and the end of the input, written or not: the server says nothing more and ends in good order. Over `http` each message is a
 //! POST of its own, so there the order of answers means nothing and every `<` is a `<?`.
 //!
 //! # Steps of a conversation in HTTP (`http/cases.rs` runs them)
@@ -56,7 +56,8 @@
 //! # What is expected of JSON
 //!
 //! An object may have more members than the expected one, an array must be equal in length. `"~text"` is a string that
-//! contains the text, `"!any"` any value, and `"!absent"` a member that is not there. Beyond what a case says, every
+//! contains the text, `"!any"` any value, `"!absent"` a member that is not there, and an array that begins with
+//! `"!unordered"` is one in any order. Beyond what a case says, every
 //! message must be a well-formed message in itself (`shape.rs`).
 //!
 //! # Settings
@@ -65,7 +66,7 @@
 //! |---|---|
 //! | `on` | the wires, of `memory`, `lines` (stdio's framing in this process), `stdio` (a real process), `http`; by default all that can run the case |
 //! | `speak` | `legacy`, `modern`, `all` or dates: the case runs once for each revision, behind its handshake |
-//! | `with` | the case runs once for each such line; `$(1)`, `$(2)` … are its cells, which ` \|\| ` separates |
+//! | `with` | the case runs once for each such line; `$(1)`, `$(2)` … are its cells, which `\|\|` separates |
 //! | `server` | `everything` (default), or `odd`, the fixture of this suite |
 //! | `limits` | bounds of the server: `in_flight=2 handler=100ms` |
 //! | `accepts` | the revisions that the server accepts (`odd` only) |
@@ -105,7 +106,7 @@ impl Case {
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, String> {
         let rows: Vec<Vec<String>> = match self.all("with").collect::<Vec<_>>().as_slice() {
             [] => vec![Vec::new()],
-            rows => rows.iter().map(|row| row.split(" || ").map(|cell| cell.trim().to_owned()).collect()).collect(),
+            rows => rows.iter().map(|row| row.split("||").map(|cell| cell.trim().to_owned()).collect()).collect(),
         };
         let speaks = self.speaks()?;
         let each = |row: &Vec<String>| {

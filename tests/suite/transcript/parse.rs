@@ -61,11 +61,12 @@ fn read(cases: &mut Vec<Case>, number: usize, line: &str) -> Result<(), String> 
     }
     let case = cases.last_mut().ok_or("a line before the first case")?;
     if line.starts_with([' ', '\t']) {
-        let step = case.steps.last_mut().ok_or("an indented line that continues nothing")?;
-        step.text.push_str(line.trim());
+        let step = case.steps.last_mut().map(|step| &mut step.text);
+        let setting = case.settings.last_mut().map(|(_, value)| value);
+        step.or(setting).ok_or("an indented line that continues nothing")?.push_str(line.trim());
         return Ok(());
     }
-    match line.split_once(": ") {
+    match line.split_once(':') {
         Some((name, value)) if SETTINGS.contains(&name) && case.steps.is_empty() => {
             if name != "with" && name != "limits" && case.setting(name).is_some() {
                 return Err(format!("a second `{name}`"));
@@ -93,11 +94,11 @@ mod tests {
 
     #[test]
     fn a_file_reads_as_its_cases() {
-        let cases = parse("# file\n\n== A one\non: memory\n> {\"a\":\n    1}\n< 2\n== B two\n<-\n").unwrap();
+        let cases = parse("# file\n\n== A one\non: mem\n  ory\n> {\"a\":\n    1}\n< 2\n== B two\n<-\n").unwrap();
         assert_eq!(cases.iter().map(|case| case.title.as_str()).collect::<Vec<_>>(), ["A one", "B two"]);
         assert_eq!(cases[0].setting("on"), Some("memory"));
-        assert_eq!(cases[0].steps[0], Step { line: 5, mark: ">".into(), text: "{\"a\":1}".into() });
-        assert_eq!(cases[1].steps[0], Step { line: 9, mark: "<-".into(), text: String::new() });
+        assert_eq!(cases[0].steps[0], Step { line: 6, mark: ">".into(), text: "{\"a\":1}".into() });
+        assert_eq!(cases[1].steps[0], Step { line: 10, mark: "<-".into(), text: String::new() });
     }
 
     #[test]

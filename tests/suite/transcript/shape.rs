@@ -40,7 +40,8 @@ fn message(value: &Value, era: Option<Era>) -> Result<(), String> {
     if members.get("jsonrpc") != Some(&Value::from("2.0")) {
         return Err("`jsonrpc` is not \"2.0\"".to_owned());
     }
-    if let Some(odd) = members.keys().find(|name| !["jsonrpc", "id", "method", "params", "result", "error"].contains(&name.as_str()))
+    if let Some(odd) =
+        members.keys().find(|name| !["jsonrpc", "id", "method", "params", "result", "error"].contains(&name.as_str()))
     {
         return Err(format!("a stray member `{odd}`"));
     }
@@ -76,8 +77,8 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
     let kind = members.get("resultType");
     match era {
         Era::Modern if kind != Some(&Value::from("complete")) => Err("`resultType` is not \"complete\"".to_owned()),
-        Era::Modern if members.contains_key("tools") != members.contains_key("ttlMs") => {
-            Err("a list has cache hints, and nothing else has".to_owned())
+        Era::Modern if is_cacheable(members) != members.contains_key("ttlMs") => {
+            Err("lists and the discovery have cache hints, and nothing else has".to_owned())
         }
         Era::Legacy if kind.is_some() || members.contains_key("ttlMs") => {
             Err("a member that the legacy era does not have".to_owned())
@@ -87,6 +88,10 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn is_cacheable(result: &Map<String, Value>) -> bool {
+    ["tools", "supportedVersions"].iter().any(|member| result.contains_key(*member))
 }
 
 fn error_object(error: &Value) -> Result<(), String> {

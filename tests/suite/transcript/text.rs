@@ -46,8 +46,12 @@ impl Words<'_> {
             "revision" => self.variant.speaks.map(Revision::as_str).ok_or("no revision is spoken")?.to_owned(),
             "port" => self.port.ok_or("there is no port")?.to_string(),
             number => {
-                let cell = number.parse::<usize>().ok().and_then(|number| self.variant.cells.get(number.checked_sub(1)?));
-                cell.cloned().ok_or_else(|| format!("`$({number})` stands for nothing"))?
+                let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let cell = place.and_then(|place| self.variant.cells.get(place));
+                // Within a cell, cells mean nothing.
+                let variant = Variant { cells: Vec::new(), speaks: self.variant.speaks };
+                let words = Words { variant: &variant, port: self.port };
+                words.expand(cell.ok_or_else(|| format!("`$({number})` stands for nothing"))?)?
             }
         })
     }
@@ -85,6 +89,10 @@ mod tests {
         let words = Words { variant: &variant, port: Some(9) };
         assert_eq!(words.expand("a$(3 [)$(1)$(port){$(meta)}$(in_meta)").unwrap(), "a[[[x9{\"_meta\":{}}");
         assert!(words.expand("{$(modern)}").unwrap().contains("2026-07-28"));
+        let nested = Variant { cells: vec!["$(2 x)".into(), "$(1)".into()], speaks: None };
+        let words_of_cells = Words { variant: &nested, port: None };
+        assert_eq!(words_of_cells.expand("$(1)").unwrap(), "xx");
+        assert!(words_of_cells.expand("$(2)").is_err());
         for wrong in ["$(2)", "$(0)", "$(x)", "$(x y)", "$(1"] {
             assert!(words.expand(wrong).is_err(), "{wrong}");
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, RequestId, decode};
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, MalformedKind, Members, Message, Notification, RequestId, decode};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -192,7 +192,7 @@ impl Link {
                 // A slow reader loses progress, and delays nobody.
                 Some(waiter) => {
                     let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
-                    waiter.offer(Ok(Incoming::Notification(notification)), bytes, |_| false);
+                    waiter.offer(Ok(Incoming::Notification(notification)), bytes, |_| false, || true);
                 }
                 None if notification.method == notification::PROGRESS => {}
                 None => inbox.deliver(Message::Notification(notification)).await,
@@ -204,7 +204,7 @@ impl Link {
     /// Servers print things that are no messages; only what names a pending request is more than a curiosity.
     fn on_malformed(&self, malformed: Malformed) {
         tracing::debug!(error = %malformed.error.message, "the server sent something that is no message");
-        let id = malformed.id.as_ref().filter(|_| !malformed.is_call);
+        let id = malformed.id.as_ref().filter(|_| malformed.kind != MalformedKind::Call);
         let waiter = id.and_then(|id| lock(&self.pending).settle(id));
         if let Some(waiter) = waiter {
             let error =

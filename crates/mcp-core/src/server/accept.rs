@@ -7,7 +7,7 @@ use mcp_jsonrpc::{ByteString, Request};
 use crate::{
     Era, Fault, Revision, Revisions,
     head::Head,
-    server::{Core, Exchange, Reply, legacy, legacy::Session, modern, outlet::Outlet},
+    server::{Core, Exchange, Reply, legacy, legacy::Session, modern},
 };
 
 /// What a wire knows of a request beside its bytes.
@@ -16,7 +16,6 @@ pub struct Arrival<'a> {
     pub(crate) version_header: Option<&'a str>,
     pub(crate) http: bool,
     pub(crate) session: Option<&'a Arc<Session>>,
-    pub(crate) outlet: Outlet,
 }
 
 impl<'a> Arrival<'a> {
@@ -33,8 +32,8 @@ impl<'a> Arrival<'a> {
     }
 
     /// A request that came over a shared wire.
-    pub(crate) fn duplex(session: &'a Arc<Session>, outlet: Outlet) -> Self {
-        Self { session: Some(session), outlet, ..Self::default() }
+    pub(crate) fn duplex(session: &'a Arc<Session>) -> Self {
+        Self { session: Some(session), ..Self::default() }
     }
 }
 
@@ -48,11 +47,10 @@ pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Res
 
 fn admit(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
     let head = Head::scan(request.params.as_ref(), core.limits.id_bytes)?;
-    let mut exchange = match spoken(core.revisions, head.meta.version.as_ref(), &arrival)? {
+    let exchange = match spoken(core.revisions, head.meta.version.as_ref(), &arrival)? {
         Spoken::Modern(revision) => modern::accept(request, head, revision)?,
         Spoken::Legacy(header) => legacy::accept(core, request, head, header, &arrival)?,
     };
-    exchange.outlet = arrival.outlet;
     Ok(exchange)
 }
 

@@ -2,7 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
 };
 
@@ -10,14 +14,14 @@ use futures_util::FutureExt;
 use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, Request, RequestId};
 use tokio::{
     task::{AbortHandle, JoinSet},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Revision, Server, Wire,
     lock::lock,
     mailbox::Mailbox,
-    method::notification,
+    method::{Method, Ping, notification},
     server::{
         Answer, batch,
         batch::Gathering,
@@ -38,6 +42,7 @@ use crate::{
 /// [`ErrorKind::TransportError`] when the wire fails.
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
+    let grace = server.limits().grace;
     let mut connection = Connection::new(server);
     let outbox = connection.outbox.clone();
     let mut writing = std::pin::pin!(async {
@@ -48,7 +53,11 @@ pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     // Both run in this task; what is ready when reading pauses leaves in one write.
     let (read, written) = tokio::select! {
         biased;
-        read = &mut reading => (read, writing.await),
+        read = &mut reading => match &read {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => (read, Ok(())),
+            // What is queued may still be written, but whoever reads nothing does not hold the server.
+            _ => (read, timeout(grace, writing).await.unwrap_or(Ok(()))),
+        },
         written = &mut writing => (Ok(()), written),
     };
     read.and(written).map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error))
@@ -58,7 +67,7 @@ struct Connection {
     server: Server,
     session: Arc<Session>,
     outbox: Arc<Mailbox<Queued>>,
-    in_flight: Arc<Mutex<InFlight<AbortHandle>>>,
+    in_flight: Arc<Mutex<InFlight<Stop>>>,
     tasks: JoinSet<()>,
     /// What came while as much as may run was running.
     waiting: VecDeque<(Request, Destination)>,
@@ -73,6 +82,24 @@ enum Destination {
     Connection,
     /// To those of the other requests of its batch.
     Batch(Arc<Gathering>),
+}
+
+/// How a call is stopped.
+#[derive(Debug)]
+struct Stop {
+    task: AbortHandle,
+    /// What its outlet asks before it queues anything, where it has one.
+    over: Option<Arc<AtomicBool>>,
+}
+
+impl Stop {
+    fn now(self) {
+        // The task may be running this very moment, and ends only where it awaits something.
+        if let Some(over) = self.over {
+            over.store(true, Ordering::SeqCst);
+        }
+        self.task.abort();
+    }
 }
 
 /// What the loop waits for.
@@ -95,21 +122,30 @@ impl Connection {
         }
     }
 
-    async fn read(&mut self, mut source: impl FrameSource) -> std::io::Result<()> {
-        loop {
-            match self.event(&mut source).await? {
-                Event::Frame(frame) => self.on_frame(frame).await,
-                Event::Finished => self.start_waiting().await,
-                Event::End => break,
-            }
-            // A peer that does not read its answers is not read from either.
-            self.outbox.room().await;
+    async fn read(&mut self, mut source: impl FrameSource) -> io::Result<()> {
+        let read = self.read_to_end(&mut source).await;
+        if read.is_ok() {
+            self.finish().await;
         }
-        self.finish().await;
-        Ok(())
+        self.tasks.shutdown().await;
+        self.outbox.close();
+        read
     }
 
-    async fn event(&mut self, source: &mut impl FrameSource) -> std::io::Result<Event> {
+    async fn read_to_end(&mut self, source: &mut impl FrameSource) -> io::Result<()> {
+        let stall = self.server.limits().stall;
+        loop {
+            match self.event(source).await? {
+                Event::Frame(frame) => self.on_frame(frame).await,
+                Event::Finished => self.start_waiting().await,
+                Event::End => return Ok(()),
+            }
+            // A peer that does not read its answers is not read from either, and is not waited for for ever.
+            timeout(stall, self.outbox.settled()).await?;
+        }
+    }
+
+    async fn event(&mut self, source: &mut impl FrameSource) -> io::Result<Event> {
         tokio::select! {
             biased;
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
@@ -141,7 +177,7 @@ impl Connection {
 
     /// Each item is a message like any other, but for where its answer goes.
     async fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>) {
-        let arrival = Arrival::duplex(&self.session, Outlet::None);
+        let arrival = Arrival::duplex(&self.session);
         if !self.server.takes_batches(&arrival) {
             return self.on_malformed(batch::not_taken(), &Destination::Connection);
         }
@@ -161,10 +197,14 @@ impl Connection {
 
     async fn on_request(&mut self, request: Request, to: Destination) {
         let limits = self.server.limits();
+        if Ping::is(&request) {
+            // Whether the server is alive shows at once, however much it has to do.
+            return self.start(request, to).await;
+        }
         if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
             let why = "Invalid request: a request with this id is running";
             self.refuse(request.id, Fault::InvalidRequest(why.into()), &to);
-        } else if self.tasks.len() < limits.in_flight {
+        } else if self.tasks.len() < limits.in_flight.max(1) {
             self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting {
             self.waiting.push_back((request, to));
@@ -176,21 +216,25 @@ impl Connection {
     /// Polls a call once before it gets a task of its own: most are answered by then.
     async fn start(&mut self, request: Request, to: Destination) {
         let (id, number) = (request.id.clone(), self.number());
-        let outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number) };
-        let mut answer = match self.server.accept(request, Arrival::duplex(&self.session, outlet)) {
-            Ok(exchange) => self.server.call(exchange),
+        let mut exchange = match self.server.accept(request, Arrival::duplex(&self.session)) {
+            Ok(exchange) => exchange,
             Err(reply) => return self.send(&reply, &to),
         };
+        let over = exchange.progress_token().is_some().then(Arc::<AtomicBool>::default);
+        if let Some(over) = over.clone() {
+            exchange.outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number), over };
+        }
+        let mut answer = self.server.call(exchange);
         match std::future::poll_fn(|cx| Poll::Ready(answer.poll_unpin(cx))).await {
             Poll::Ready(reply) => self.send(&reply, &to),
-            Poll::Pending => self.spawn(id, number, answer, to),
+            Poll::Pending => self.spawn(id, number, answer, over, to),
         }
     }
 
-    fn spawn(&mut self, id: RequestId, number: u64, answer: Answer, to: Destination) {
+    fn spawn(&mut self, id: RequestId, number: u64, answer: Answer, over: Option<Arc<AtomicBool>>, to: Destination) {
         self.in_flight().begin(id.clone(), number);
         let (server, outbox, in_flight) = (self.server.clone(), self.outbox.clone(), self.in_flight.clone());
-        let handle = self.tasks.spawn({
+        let task = self.tasks.spawn({
             let id = id.clone();
             async move {
                 let frame = server.encode(&answer.await);
@@ -201,11 +245,11 @@ impl Connection {
                 }
             }
         });
-        self.in_flight().stoppable(&id, number, handle);
+        self.in_flight().stoppable(&id, number, Stop { task, over });
     }
 
     async fn start_waiting(&mut self) {
-        while self.tasks.len() < self.server.limits().in_flight {
+        while self.tasks.len() < self.server.limits().in_flight.max(1) {
             let Some((request, to)) = self.waiting.pop_front() else { return };
             self.start(request, to).await;
         }
@@ -227,9 +271,9 @@ impl Connection {
         let Some(id) = params.and_then(|params| request_id(params, self.server.limits().id_bytes)) else { return };
         self.waiting.retain(|(request, _)| request.id != id);
         let cancelled = self.in_flight().cancel(&id);
-        if let Some((number, handle)) = cancelled {
-            if let Some(handle) = handle {
-                handle.abort();
+        if let Some((number, stop)) = cancelled {
+            if let Some(stop) = stop {
+                stop.now();
             }
             self.outbox.retain(|queued| queued.call != Some(number));
         }
@@ -245,8 +289,6 @@ impl Connection {
             }
             self.start_waiting().await;
         }
-        self.tasks.shutdown().await;
-        self.outbox.close();
     }
 
     fn number(&mut self) -> u64 {
@@ -262,7 +304,7 @@ impl Connection {
         to.send(&self.outbox, self.server.encode(reply));
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, InFlight<AbortHandle>> {
+    fn in_flight(&self) -> MutexGuard<'_, InFlight<Stop>> {
         lock(&self.in_flight)
     }
 }

@@ -33,7 +33,9 @@ pub use exchange::Exchange;
 use futures_util::{FutureExt, future::BoxFuture};
 use layers::Stack;
 pub use layers::{Dispatch, Dispatching};
-use mcp_jsonrpc::{Bytes, ErrorObject, Inbound, Malformed, Message, Raw, Request, Response, code, decode};
+use mcp_jsonrpc::{
+    Bytes, ErrorObject, Inbound, Malformed, MalformedKind, Message, Raw, Request, Response, code, decode,
+};
 pub use registry::ToolRegistry;
 pub use reply::Reply;
 pub use stream::NotificationStream;
@@ -182,6 +184,19 @@ impl Server {
         })
     }
 
+    /// Whether the version header of an HTTP message that is no request is one that this server accepts.
+    ///
+    /// # Errors
+    /// The fault of a version that it does not.
+    pub fn check_version(&self, version_header: Option<&str>) -> Result<(), Fault> {
+        match version_header {
+            Some(header) if self.revisions().find(header).is_none() => {
+                Err(Fault::UnsupportedVersion { requested: header.into(), supported: self.revisions() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether an array of messages is a batch for whoever it came from.
     #[must_use]
     pub fn takes_batches(&self, arrival: &Arrival<'_>) -> bool {
@@ -229,5 +244,7 @@ impl Future for Answer {
 
 /// The answer to what is no message.
 pub(crate) fn refusal(malformed: Malformed) -> Reply {
-    Reply::refusal(malformed.id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
+    // An answer to nothing is not answered under its id, which may be that of a request of the peer's own.
+    let id = malformed.id.filter(|_| malformed.kind != MalformedKind::Answer);
+    Reply::refusal(id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
 }

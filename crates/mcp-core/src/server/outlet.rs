@@ -1,6 +1,9 @@
 //! Where a call's notifications go while it runs.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 
@@ -38,20 +41,32 @@ pub(crate) enum Outlet {
     #[default]
     None,
     /// Into the queue of a connection, or of the call's own stream.
-    Mailbox { mailbox: Arc<Mailbox<Queued>>, call: Option<u64> },
+    Mailbox {
+        mailbox: Arc<Mailbox<Queued>>,
+        call: Option<u64>,
+        /// The call was given up: nothing of it is queued any more.
+        over: Arc<AtomicBool>,
+    },
 }
 
 impl Outlet {
     /// Queues a progress notification; where the queue is full it replaces the newest one of the same call.
     pub(crate) fn progress(&self, frame: Bytes) {
-        if let Self::Mailbox { mailbox, call } = self {
+        if let Self::Mailbox { mailbox, call, over } = self {
             let (bytes, kind) = (frame.len(), QueuedKind::Progress);
-            mailbox.offer(Queued { call: *call, kind, frame }, bytes, |old| old.call == *call && old.kind == kind);
+            mailbox.offer(
+                Queued { call: *call, kind, frame },
+                bytes,
+                |old| old.call == *call && old.kind == kind,
+                || !over.load(Ordering::SeqCst),
+            );
         }
     }
 
     /// Waits until the queue has room.
     pub(crate) async fn room(&self) {
+        // A handler that does nothing else would never pause, and what never pauses cannot be cancelled.
+        tokio::task::coop::consume_budget().await;
         if let Self::Mailbox { mailbox, .. } = self {
             mailbox.room().await;
         }

@@ -25,7 +25,7 @@ impl NotificationStream {
 
     /// Sends the notifications of `exchange` into this stream. Before this, they go nowhere.
     pub fn attach(&self, exchange: &mut Exchange) {
-        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: None };
+        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: None, over: Arc::default() };
     }
 
     /// Whether there is no frame now.

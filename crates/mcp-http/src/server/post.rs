@@ -1,13 +1,16 @@
 //! Server path 1 of 10 (HTTP): a POST is read and becomes one message. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, HttpBody},
     response::Response,
 };
-use http::{HeaderMap, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcp_core::{Arrival, Fault, Reply, Revision};
 use mcp_jsonrpc::{Bytes, Inbound, Message};
+use tokio::time::timeout;
 
 use crate::{
     headers::MCP_PROTOCOL_VERSION,
@@ -30,7 +33,8 @@ pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Respo
     if let Err(why) = readable(&parts.headers) {
         return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     }
-    match read(body, endpoint.server.limits().message_bytes).await {
+    let asks_first = parts.headers.contains_key(header::EXPECT);
+    match read(body, endpoint.server.limits().message_bytes, asks_first).await {
         Ok(body) => answer(endpoint, &parts.headers, wanted, body).await,
         Err(refusal) => refusal,
     }
@@ -47,15 +51,20 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
             });
             match exchange {
                 Ok(exchange) => respond::respond(endpoint, wanted, exchange).await,
-                Err(reply) => reply::reply(server, &reply),
+                Err(reply) => respond::at_once(server, wanted, &reply),
             }
         }
-        Inbound::One(Message::Notification(_)) => accepted(),
+        Inbound::One(Message::Notification(_)) => {
+            match server.check_version(single::text(headers, &MCP_PROTOCOL_VERSION)) {
+                Ok(()) => accepted(),
+                Err(fault) => reply::reply(server, &Reply::refusal(None, Revision::LATEST, fault)),
+            }
+        }
         Inbound::One(_) => reply::refuse(StatusCode::BAD_REQUEST, "a response needs a session to belong to"),
         Inbound::Batch(items) => {
-            let taken = server.takes_batches(&arrival);
+            let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
             match server.answer_batch(items, arrival).await {
-                Some(body) => reply::json(if taken { StatusCode::OK } else { StatusCode::BAD_REQUEST }, body),
+                Some(body) => respond::frame(server, wanted, status, body),
                 None => accepted(),
             }
         }
@@ -78,25 +87,39 @@ fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
     if !accept_header::is_json(headers.get(header::CONTENT_TYPE)) {
         return Err("the body must be `Content-Type: application/json`");
     }
-    match headers.get(header::CONTENT_ENCODING) {
-        Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"identity") => {
-            Err("the body must not be compressed")
-        }
-        _ => Ok(()),
+    let is_identity = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_identity) {
+        Ok(())
+    } else {
+        Err("the body must not be compressed")
     }
 }
 
-/// Stops reading at the limit, whatever the headers claimed.
-async fn read(body: Body, most: usize) -> Result<Bytes, Response> {
+/// Stops reading near the limit, whatever the headers claimed.
+async fn read(mut body: Body, most: usize, asks_first: bool) -> Result<Bytes, Response> {
     let too_large = || reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {most} bytes"));
-    if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most {
+    let is_claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most;
+    if is_claimed && asks_first {
         return Err(too_large());
     }
-    match Limited::new(body, most).collect().await {
+    let limit = if is_claimed { 0 } else { most };
+    match Limited::new(&mut body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            linger(body, most).await;
+            Err(too_large())
+        }
         Err(_) => Err(reply::refuse(StatusCode::BAD_REQUEST, "the body could not be read to its end")),
     }
+}
+
+/// Reads some of what will not be used: a client that is still writing when the connection closes loses the answer.
+async fn linger(body: Body, most: usize) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut rest = Limited::new(body, most);
+    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // However far it came, the answer goes out now.
+    let _ = timeout(PATIENCE, read).await;
 }
 
 fn accepted() -> Response {

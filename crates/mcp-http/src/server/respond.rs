@@ -8,6 +8,7 @@ use mcp_core::{
     Exchange, Reply, Server,
     server::{Answer, NotificationStream},
 };
+use mcp_jsonrpc::Bytes;
 use tokio::{task::AbortHandle, time::sleep};
 
 use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
@@ -16,7 +17,7 @@ use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
 pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: Exchange) -> Response {
     let server = &endpoint.server;
     if !wanted.may_stream() {
-        return reply::reply(server, &server.call(exchange).await);
+        return at_once(server, wanted, &server.call(exchange).await);
     }
     let stream = exchange.progress_token().is_some().then(|| NotificationStream::new(server.limits()));
     if let Some(stream) = &stream {
@@ -25,10 +26,8 @@ pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: E
     let mut answer = server.call(exchange);
     match first(&mut answer, stream.as_ref(), server).await {
         First::Reply(reply) => match stream.filter(|stream| !stream.is_empty()) {
-            Some(stream) => finished(server, stream, &reply),
-            // Only JSON can say by its status what went wrong.
-            None if wanted.answers_json() || reply::status(&reply) != StatusCode::OK => reply::reply(server, &reply),
-            None => finished(server, NotificationStream::new(server.limits()), &reply),
+            Some(stream) => finished(server, stream, server.encode(&reply)),
+            None => at_once(server, wanted, &reply),
         },
         First::Notification | First::Quiet => {
             let stream = stream.unwrap_or_else(|| NotificationStream::new(server.limits()));
@@ -61,9 +60,22 @@ async fn first(answer: &mut Answer, stream: Option<&NotificationStream>, server:
     }
 }
 
+/// A reply that nothing comes before.
+pub(super) fn at_once(server: &Server, wanted: Wanted, answer: &Reply) -> Response {
+    frame(server, wanted, reply::status(answer), server.encode(answer))
+}
+
+/// A frame as JSON, or as the one event of a stream. Only JSON can say by its status what went wrong.
+pub(super) fn frame(server: &Server, wanted: Wanted, status: StatusCode, frame: Bytes) -> Response {
+    if wanted.answers_json() || status != StatusCode::OK {
+        return reply::json(status, frame);
+    }
+    finished(server, NotificationStream::new(server.limits()), frame)
+}
+
 /// All is there already: no task is needed.
-fn finished(server: &Server, stream: NotificationStream, reply: &Reply) -> Response {
-    stream.finish(server.encode(reply));
+fn finished(server: &Server, stream: NotificationStream, frame: Bytes) -> Response {
+    stream.finish(frame);
     sse::response(sse::events(Arc::new(stream), (), server.limits().quiet))
 }
 

@@ -11,8 +11,8 @@ use serde::{
 use serde_json::value::RawValue;
 
 use crate::{
-    ErrorObject, Inbound, Malformed, Members, Message, Notification, Raw, Request, RequestId, Response, code,
-    raw::share,
+    ErrorObject, Inbound, Malformed, MalformedKind, Members, Message, Notification, Raw, Request, RequestId, Response,
+    code, raw::share,
 };
 
 /// Bounds on what is decoded. The size of a whole frame is the framing's to bound.
@@ -225,11 +225,25 @@ fn no_object(json: &str) -> Malformed {
 }
 
 fn not_json(reason: impl fmt::Display) -> Malformed {
-    Malformed { id: None, is_call: false, error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")) }
+    Malformed {
+        id: None,
+        kind: MalformedKind::Unknown,
+        error: ErrorObject::new(code::PARSE_ERROR, format!("Parse error: {reason}")),
+    }
 }
 
 fn of(envelope: &Envelope<'_>, malformed: Malformed) -> Malformed {
-    Malformed { is_call: envelope.get(member::METHOD).is_some(), ..malformed }
+    Malformed { kind: kind_of(envelope), ..malformed }
+}
+
+fn kind_of(envelope: &Envelope<'_>) -> MalformedKind {
+    if envelope.has(member::METHOD) {
+        MalformedKind::Call
+    } else if envelope.has(member::RESULT) || envelope.has(member::ERROR) {
+        MalformedKind::Answer
+    } else {
+        MalformedKind::Unknown
+    }
 }
 
 impl Malformed {
@@ -242,15 +256,15 @@ impl Malformed {
         // The cut may go through a character.
         let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let members = Members::scan_start(text, &member::NAMES);
-        let id = members.get(member::ID).and_then(|id| RequestId::parse(id.get(), limits.id).ok());
-        let is_call = members.get(member::METHOD).is_some();
-        Self { id, is_call, ..not_json(format_args!("the message is longer than {most} bytes")) }
+        let id = members.get(member::ID).filter(|_| members.duplicate() != Some(member::ID));
+        let id = id.and_then(|id| RequestId::parse(id.get(), limits.id).ok());
+        Self { id, kind: kind_of(&members), ..not_json(format_args!("the message is longer than {most} bytes")) }
     }
 }
 
 fn invalid(id: Option<RequestId>, reason: impl Into<Cow<'static, str>>) -> Malformed {
     let message = format!("Invalid request: {}", reason.into());
-    Malformed { id, is_call: false, error: ErrorObject::new(code::INVALID_REQUEST, message) }
+    Malformed { id, kind: MalformedKind::Unknown, error: ErrorObject::new(code::INVALID_REQUEST, message) }
 }
 
 /// Any bytes decode to something, and what decodes writes and reads back as itself.

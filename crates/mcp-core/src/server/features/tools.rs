@@ -18,7 +18,7 @@ use crate::{
 pub(crate) fn list(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
     let after =
         exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
-    let (page, more) = core.tools.page(after, core.limits.page);
+    let (page, more) = core.tools.page(after, core.limits.page.max(1));
     let definitions = || page.iter().map(|entry| entry.rendered(exchange.revision).as_bytes());
     let mut members = BytesMut::with_capacity(64 + definitions().map(|text| text.len() + 1).sum::<usize>());
     members.put_slice(br#""tools":["#);

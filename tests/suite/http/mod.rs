@@ -1,0 +1,51 @@
+//! HTTP as it is on the wire: no client library stands between a test and the bytes.
+
+mod cases;
+mod raw;
+
+use std::net::SocketAddr;
+
+use mcp_core::Server;
+use mcp_http::Routes;
+pub(crate) use raw::{Connection, Event, Post, Response, events};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// A server that listens until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Served {
+    /// Serves on a free port of this machine, with the defaults.
+    pub(crate) async fn start(server: Server) -> Self {
+        Self::with(Routes::new(server), "127.0.0.1").await
+    }
+
+    /// Serves these routes on a free port of `host`.
+    pub(crate) async fn with(routes: Routes, host: &str) -> Self {
+        let listener = TcpListener::bind((host, 0)).await.expect("a free port");
+        let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().expect("its address").port()));
+        let task = tokio::spawn(async move { routes.serve(listener).await.expect("the listener has an address") });
+        Self { address, task }
+    }
+
+    /// A connection of its own.
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection::open(self.address).await
+    }
+
+    /// Sends one request on a connection of its own and reads the whole answer.
+    pub(crate) async fn send(&self, post: Post) -> Response {
+        let mut connection = self.connect().await;
+        connection.write(&post.bytes(self.address)).await;
+        connection.response().await.expect("an answer")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

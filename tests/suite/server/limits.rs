@@ -1,0 +1,201 @@
+//! Bounds on memory where a peer does not read, and bounds at the edge of sense.
+
+use std::time::Duration;
+
+use mcp_core::{FrameSink as _, FrameSource as _, Limits, Wire as _, memory, server::serve};
+use mcp_jsonrpc::Frame;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{call, call_with_token, ping, text};
+use crate::{
+    duplex::Peer,
+    fixture,
+    http::{Post, Served},
+};
+
+/// What the server wrote in answer to these messages, none of which was read before all of it was there.
+async fn unread(limits: Limits, messages: &[String]) -> Vec<Value> {
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(fixture::odd(limits, &[]), there));
+    let (mut source, mut sink) = here.split();
+    for message in messages {
+        sink.send(&mut vec![message.clone().into()]).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    sink.close().await.unwrap();
+    let mut heard = Vec::new();
+    while let Some(Frame::Line(frame)) = source.next().await.unwrap() {
+        heard.push(serde_json::from_slice(&frame).unwrap());
+    }
+    serving.await.unwrap().unwrap();
+    heard
+}
+
+/// A handler that tells of progress faster than anybody reads keeps what is queued to the bound, and the newest of it.
+#[tokio::test(start_paused = true)]
+async fn progress_that_nobody_reads_is_bounded_by_number() {
+    let call = call_with_token(1, "chatty", json!({ "times": 100_000 }), "t");
+    let heard = unread(Limits::default().queue_messages(8), &[call]).await;
+    let (answer, progress) = heard.split_last().unwrap();
+    assert_eq!(text(answer), "100000");
+    assert_eq!(progress.len(), 8, "the queue's bound");
+    let told: Vec<f64> = progress.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
+    assert!(told.is_sorted_by(|earlier, later| earlier < later), "{told:?}");
+    assert_eq!(told.last(), Some(&100_000.0), "the newest replaces an older one");
+}
+
+/// The same by bytes.
+#[tokio::test(start_paused = true)]
+async fn progress_that_nobody_reads_is_bounded_by_bytes() {
+    let call = call_with_token(1, "chatty", json!({ "times": 100_000 }), "t");
+    let heard = unread(Limits::default().queue_bytes(1000), &[call]).await;
+    let (answer, progress) = heard.split_last().unwrap();
+    assert_eq!(text(answer), "100000");
+    let bytes: usize = progress.iter().map(|told| told.to_string().len()).sum();
+    assert!((500..=1300).contains(&bytes), "{bytes} bytes of progress were queued");
+    assert_eq!(progress.last().unwrap()["params"]["progress"].as_f64(), Some(100_000.0));
+}
+
+/// A handler that waits for room is told all of its progress to a reader who is slow but reads.
+#[tokio::test(start_paused = true)]
+async fn progress_that_is_waited_for_arrives_whole() {
+    let server = everything_server::server_with(Limits::default().queue_messages(4));
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(server, there));
+    let (mut source, mut sink) = here.split();
+    sink.send(&mut vec![call_with_token(1, "count", json!({ "n": 300 }), "t").into()]).await.unwrap();
+    for step in 1..=300 {
+        if step % 50 == 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let Frame::Line(frame) = source.next().await.unwrap().unwrap() else { panic!("a frame") };
+        let told: Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!(told["params"]["progress"].as_f64(), Some(f64::from(step)));
+    }
+    source.next().await.unwrap().unwrap();
+    sink.close().await.unwrap();
+    serving.await.unwrap().unwrap();
+}
+
+/// Who reads nothing is not read from either, or answers pile up; when he reads again, nothing was lost.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_is_not_read_from() {
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(everything_server::server(), there));
+    let (mut source, mut sink) = here.split();
+    let mut taken = 0_u64;
+    while timeout(Duration::from_secs(1), sink.send(&mut vec![ping(taken).into()])).await.is_ok() {
+        taken += 1;
+        assert!(taken < 2000, "the server reads on and on though nobody reads its answers");
+    }
+    // The queue's 256, and what both directions of the wire hold.
+    assert!((256..=256 + 3 * 64 + 8).contains(&taken), "{taken} requests were taken");
+    let mut answered = 0;
+    while answered < taken {
+        let Frame::Line(frame) = source.next().await.unwrap().unwrap() else { panic!("a frame") };
+        assert_eq!(serde_json::from_slice::<Value>(&frame).unwrap()["id"], answered);
+        answered += 1;
+    }
+    sink.close().await.unwrap();
+    while source.next().await.unwrap().is_some() {}
+    serving.await.unwrap().unwrap();
+}
+
+/// The same by bytes: large answers stop the reading sooner.
+#[tokio::test(start_paused = true)]
+async fn large_answers_that_nobody_reads_are_bounded() {
+    let (here, there) = memory();
+    let _serving = tokio::spawn(serve(everything_server::server(), there));
+    let (_source, mut sink) = here.split();
+    let mut taken = 0;
+    while timeout(Duration::from_secs(1), sink.send(&mut vec![call(taken, "big", json!({ "bytes": 1 << 20 })).into()]))
+        .await
+        .is_ok()
+    {
+        taken += 1;
+        assert!(taken < 1000, "the server answers on and on though nobody reads");
+    }
+    // The wire holds 64 each way whatever their size; the queue holds 4 MiB, not 256 of these.
+    assert!(taken <= 64 + 64 + 8 + 8 + 2, "{taken} requests of 1 MiB each were answered");
+}
+
+/// A bound of nothing is odd, but a server must say so, or answer, and not fall silent.
+#[tokio::test(start_paused = true)]
+async fn a_bound_of_zero_is_no_hang() {
+    for (name, limits) in [
+        ("in_flight", Limits::default().in_flight(0)),
+        ("waiting", Limits::default().waiting(0)),
+        ("queue_messages", Limits::default().queue_messages(0)),
+        ("queue_bytes", Limits::default().queue_bytes(0)),
+        ("page", Limits::default().page(0)),
+        ("batch", Limits::default().batch(0)),
+        ("handler", Limits::default().handler(Some(Duration::ZERO))),
+        ("cursor_bytes", Limits::default().cursor_bytes(0)),
+        ("nesting", Limits::default().nesting(0)),
+        ("id_bytes", Limits::default().id_bytes(0)),
+        ("message_bytes", Limits::default().message_bytes(0)),
+    ] {
+        let (here, there) = memory();
+        tokio::spawn(serve(everything_server::server_with(limits), there));
+        let (mut source, mut sink) = here.split();
+        for id in 1..=2 {
+            sink.send(&mut vec![call_with_token(id, "count", json!({ "n": 3 }), "t").into()]).await.unwrap();
+            let answer = async {
+                loop {
+                    let Frame::Line(frame) = source.next().await.unwrap().unwrap() else { panic!("a frame") };
+                    let message: Value = serde_json::from_slice(&frame).unwrap();
+                    if message.get("method").is_none() {
+                        return message;
+                    }
+                }
+            };
+            let answer = timeout(Duration::from_secs(3600), answer).await;
+            assert!(answer.is_ok(), "with `{name}` of zero request {id} is never answered");
+        }
+    }
+}
+
+/// A page of nothing that says there is more, or says nothing of what there is, hides every tool.
+#[tokio::test(start_paused = true)]
+async fn a_page_of_zero_hides_no_tools() {
+    let mut peer = Peer::memory(everything_server::server_with(Limits::default().page(0)));
+    let (mut tools, mut cursor) = (0, Value::Null);
+    for id in 0..20 {
+        let params = json!({ "cursor": cursor, "_meta": super::modern_meta() });
+        peer.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params }).to_string()).await;
+        let page = peer.hear().await;
+        tools += page["result"]["tools"].as_array().unwrap().len();
+        cursor = page["result"]["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(tools, 13);
+}
+
+/// Keep-alives without a pause between them would be a flood.
+#[tokio::test]
+async fn a_quiet_of_zero_is_no_flood() {
+    let served = Served::start(everything_server::server_with(Limits::default().quiet(Duration::ZERO))).await;
+    let response = served.send(Post::speaking(mcp_core::Revision::LATEST, call(1, "sleep", json!({ "ms": 50 })))).await;
+    assert_eq!(response.messages().len(), 1);
+    assert!(response.body.len() < 100_000, "{} bytes within 50 ms", response.body.len());
+}
+
+/// Every default that is documented, through a server that has them: a request at the edge is served, one beyond is not.
+#[tokio::test]
+async fn the_defaults_of_size_are_those_that_are_documented() {
+    let served = Served::start(everything_server::server()).await;
+    let text = |bytes: usize| {
+        let frame = call(1, "echo", json!({ "text": "" }));
+        let more = bytes - frame.len();
+        frame.replace(r#""text":"""#, &format!(r#""text":"{}""#, "x".repeat(more)))
+    };
+    for (bytes, status) in [(4 << 20, 200), ((4 << 20) + 1, 413)] {
+        let body = text(bytes);
+        assert_eq!(body.len(), bytes);
+        let response = served.send(Post::speaking(mcp_core::Revision::LATEST, body)).await;
+        assert_eq!(response.status(), status, "{bytes} bytes");
+    }
+}
