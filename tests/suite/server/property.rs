@@ -107,20 +107,24 @@ impl Talk {
         }
     }
 
+    async fn hear_next(&mut self) {
+        let Ok(message) = tokio::time::timeout(Duration::from_secs(20), self.peer.hear()).await else {
+            panic!("never answered: {:?}", self.open);
+        };
+        self.hear(&message);
+    }
+
     async fn run(mut self, steps: u32) -> usize {
         for _ in 0..steps {
             self.act().await;
             while self.random.below(3) == 0 && !self.open.is_empty() {
-                let message = self.peer.hear().await;
-                self.hear(&message);
+                self.hear_next().await;
             }
         }
         self.fence().await;
         while !self.open.is_empty() {
-            let message = self.peer.hear().await;
-            self.hear(&message);
+            self.hear_next().await;
         }
-        self.peer.silence().await.unwrap();
         self.peer.end().await.unwrap();
         self.heard
     }
