@@ -3,6 +3,7 @@
 //! Behaviour on the wire is data: `cases/*.txt`, which `messages.rs` and `http/cases.rs` run. What data cannot say
 //! (races, memory, processor time) is ordinary tests under `server/`.
 
+mod budget;
 mod client;
 mod duplex;
 mod fixture;
