@@ -3,6 +3,8 @@
 //! Behaviour on the wire is data: `cases/*.txt`, which `messages.rs` and `http/cases.rs` run. What data cannot say
 //! (races, memory, processor time) is ordinary tests under `server/`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, in its helpers too")]
+
 mod budget;
 mod client;
 mod duplex;
