@@ -132,7 +132,7 @@ impl Talk {
 
 fn bounds(seed: u64) -> Limits {
     let limits = Limits::default().in_flight([1, 2, 5, 64][(seed % 4) as usize]);
-    if seed % 3 == 0 { limits.queue_messages(2) } else { limits }
+    if seed.is_multiple_of(3) { limits.queue_messages(2) } else { limits }
 }
 
 /// In made-up time, where every interleaving of one thread can be had again by its seed.
