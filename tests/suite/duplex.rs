@@ -10,6 +10,7 @@ use mcp_jsonrpc::Frame;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
     process::{Child, Command},
+    runtime::{Handle, RuntimeFlavor},
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::JoinHandle,
     time::timeout,
@@ -50,14 +51,15 @@ impl Wire {
         matches!(self, Self::Memory | Self::Lines)
     }
 
-    /// How long is waited for what is expected.
-    fn patience(self) -> Duration {
-        if self.has_made_up_time() { Duration::from_secs(3600) } else { Duration::from_secs(30) }
-    }
-
-    /// How long is waited for what must not come.
-    fn suspicion(self) -> Duration {
-        if self.has_made_up_time() { Duration::from_secs(300) } else { Duration::from_millis(30) }
+    /// How long is waited for what is expected, and for what must not come.
+    fn waits(self) -> (Duration, Duration) {
+        // Only a runtime of one thread can make time up.
+        let has_threads = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        if self.has_made_up_time() && !has_threads {
+            (Duration::from_secs(3600), Duration::from_secs(300))
+        } else {
+            (Duration::from_secs(30), Duration::from_millis(30))
+        }
     }
 }
 
@@ -192,10 +194,11 @@ impl Peer {
 
     /// The next message.
     pub(crate) async fn next(&mut self) -> Incoming {
-        match timeout(self.wire.patience(), self.incoming.recv()).await {
+        let (patience, _) = self.wire.waits();
+        match timeout(patience, self.incoming.recv()).await {
             Ok(Some(message)) => message,
             Ok(None) => Err("the server has ended the connection".to_owned()),
-            Err(_) => Err(format!("no message in {:?}", self.wire.patience())),
+            Err(_) => Err(format!("no message in {patience:?}")),
         }
     }
 
@@ -207,7 +210,8 @@ impl Peer {
 
     /// Nothing comes for as long as one would wait for it.
     pub(crate) async fn silence(&mut self) -> Result<(), String> {
-        match timeout(self.wire.suspicion(), self.incoming.recv()).await {
+        let (_, suspicion) = self.wire.waits();
+        match timeout(suspicion, self.incoming.recv()).await {
             Err(_) => Ok(()),
             Ok(None) => Err("the server has ended the connection".to_owned()),
             Ok(Some(message)) => Err(format!("a message that nothing expects: {}", shown(&message))),
@@ -226,12 +230,13 @@ impl Peer {
     /// Ends the input, where that is still to be done, and sees the server end in good order, without another word.
     pub(crate) async fn end(&mut self) -> Result<(), String> {
         self.end_input().await?;
-        match timeout(self.wire.patience(), self.incoming.recv()).await {
+        let (patience, _) = self.wire.waits();
+        match timeout(patience, self.incoming.recv()).await {
             Ok(None) => {}
             Ok(Some(message)) => return Err(format!("a message at the end: {}", shown(&message))),
             Err(_) => return Err("the server does not end its side".to_owned()),
         }
-        timeout(self.wire.patience(), self.ended.well()).await.unwrap_or_else(|_| Err("the server does not end".into()))
+        timeout(patience, self.ended.well()).await.unwrap_or_else(|_| Err("the server does not end".into()))
     }
 }
 

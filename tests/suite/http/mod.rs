@@ -39,8 +39,9 @@ impl Served {
     /// Sends one request on a connection of its own and reads the whole answer.
     pub(crate) async fn send(&self, post: Post) -> Response {
         let mut connection = self.connect().await;
-        connection.write(&post.bytes(self.address)).await;
-        connection.response().await.expect("an answer")
+        // What is refused is not read to its end.
+        connection.write_what_goes(&post.bytes(self.address)).await;
+        connection.response_to(&post).await.expect("an answer")
     }
 }
 
