@@ -43,6 +43,7 @@ fn tools() -> Vec<Tool> {
         Tool::new("list", list).describe("Returns structured content that is no object"),
         Tool::new("nothing", nothing).describe("Returns nothing"),
         Tool::new("late_panic", late_panic).describe("Tells of progress, waits, and panics"),
+        Tool::new("announce", announce).describe("Tells of progress, and then never ends"),
         Tool::new("early_panic", early_panic).describe("Panics before there is a future"),
         Tool::new("own_limit", own_limit).timeout(Duration::from_millis(40)).describe("Has a time limit of its own"),
         Tool::new("needs_roots", nothing).needs(ClientCapability::Roots).needs(ClientCapability::Sampling),
@@ -84,6 +85,11 @@ async fn late_panic(context: Context) -> Result<(), ToolError> {
     context.progress(1.0, None, "so far so good").await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     panic!("secret at {}", file!())
+}
+
+async fn announce(context: Context) -> Result<(), ToolError> {
+    context.progress(1.0, None, "and then nothing").await;
+    std::future::pending().await
 }
 
 fn early_panic() -> std::future::Ready<Result<(), ToolError>> {

@@ -177,6 +177,11 @@ impl<T> Mailbox<T> {
         self.emptied_until(|| self.has_room()).await;
     }
 
+    /// How often anything was read.
+    pub(crate) fn reads(&self) -> u64 {
+        self.lock().read
+    }
+
     /// Waits until items have lain unread, and none was read, for all of `patience`.
     pub(crate) async fn stalled(&self, patience: Duration) {
         // How many were read, while some are not.

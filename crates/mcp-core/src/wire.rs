@@ -1,6 +1,10 @@
 //! Server path 10 of 10 (shared wires): what a shared wire is, and how queued frames leave on it. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use mcp_jsonrpc::{Bytes, Frame};
 
@@ -29,6 +33,12 @@ pub trait FrameSource: Send + 'static {
 pub trait FrameSink: Send + 'static {
     /// Writes all of `frames`, in as few writes as can be, and leaves it empty.
     fn send(&mut self, frames: &mut Vec<Bytes>) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// A count that grows with each write that the wire takes, for wires that take a frame piece by piece. It tells a
+    /// peer that reads slowly from one that does not read. Default: none; then a frame counts when it is sent.
+    fn progress(&self) -> Option<Arc<AtomicU64>> {
+        None
+    }
 
     /// Tells the other side that nothing more will come, and does what else ends the wire, as waiting for a child
     /// process. Called once, last.

@@ -1,4 +1,10 @@
-use std::io;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use mcp_core::{FrameSink, FrameSource, Wire};
@@ -31,7 +37,7 @@ where
     fn split(self) -> (Self::Source, Self::Sink) {
         (
             LineSource { reader: self.reader, decoder: LineDecoder::new(self.max), ended: false },
-            LineSink { writer: self.writer, buffer: Vec::new() },
+            LineSink { writer: self.writer, buffer: Vec::new(), writes: Arc::default() },
         )
     }
 }
@@ -68,6 +74,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> FrameSource for LineSource<R> {
 pub struct LineSink<W> {
     writer: W,
     buffer: Vec<u8>,
+    writes: Arc<AtomicU64>,
 }
 
 /// What the buffer keeps of its memory when it is not in use.
@@ -80,10 +87,22 @@ impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
             self.buffer.extend_from_slice(&frame);
             self.buffer.push(b'\n');
         }
-        self.writer.write_all(&self.buffer).await?;
+        let mut rest = self.buffer.as_slice();
+        while !rest.is_empty() {
+            let written = self.writer.write(rest).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            rest = &rest[written..];
+        }
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
         self.writer.flush().await
+    }
+
+    fn progress(&self) -> Option<Arc<AtomicU64>> {
+        Some(self.writes.clone())
     }
 
     async fn close(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use mcp_core::origin::{Hosts, Origins};
 use mcp_http::Routes;
 use serde_json::Value;
@@ -16,20 +16,21 @@ use crate::{
 fn run_file(text: &str) {
     let cases = parse(text).unwrap_or_else(|why| panic!("{why}"));
     let wanted = std::env::var("CASE").unwrap_or_default();
+    let cases = cases.iter().filter(|case| case.title.contains(&wanted));
+    let variants = |case: &Case| case.variants().unwrap_or_else(|why| panic!("{}: {why}", case.title));
+    let runs: Vec<(&Case, Variant)> =
+        cases.flat_map(|case| variants(case).into_iter().map(move |variant| (case, variant))).collect();
+    assert!(!runs.is_empty() || !wanted.is_empty(), "no cases");
+    let outcome = async |(case, variant): &(&Case, Variant)| {
+        let why = or_panic(run(case, variant)).await.err()?;
+        let revision = variant.speaks.map(|revision| format!("{revision} ")).unwrap_or_default();
+        Some(format!("{} [{revision}{}] {why}", case.title, variant.cells.join(" || ")))
+    };
+    // Some at once, so that their waits overlap.
+    let outcomes = stream::iter(runs.iter().map(outcome)).buffer_unordered(16);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (mut failures, mut runs) = (Vec::new(), 0);
-    for case in cases.iter().filter(|case| case.title.contains(&wanted)) {
-        for variant in case.variants().unwrap_or_else(|why| panic!("{}: {why}", case.title)) {
-            runs += 1;
-            if let Err(why) = runtime.block_on(or_panic(run(case, &variant))) {
-                let with = variant.cells.join(" || ");
-                let revision = variant.speaks.map(|revision| revision.as_str()).unwrap_or_default();
-                failures.push(format!("{} [{revision}{with}] {why}", case.title));
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{} of {runs} runs failed:\n\n{}\n", failures.len(), failures.join("\n\n"));
-    assert!(runs > 0 || !wanted.is_empty(), "no cases");
+    let failures: Vec<String> = runtime.block_on(outcomes.filter_map(std::future::ready).collect());
+    assert!(failures.is_empty(), "{} of {} runs failed:\n\n{}\n", failures.len(), runs.len(), failures.join("\n\n"));
 }
 
 /// What panics fails alone, and the other cases still run.

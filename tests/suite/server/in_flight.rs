@@ -190,3 +190,22 @@ async fn many_connections_at_once_mix_nothing_up() {
         connection.unwrap();
     }
 }
+
+/// Where a layer makes every request wait, a ping waits with it; that must cost no other request its answer.
+#[tokio::test(start_paused = true)]
+async fn a_ping_that_a_layer_holds_up_displaces_nothing() {
+    let later = tower::util::MapFutureLayer::new(|answer| async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        answer.await
+    });
+    let echo = mcp_core::Tool::new("echo", || async { Ok::<_, mcp_core::ToolError>("echoed") });
+    let server = mcp_core::Server::builder(mcp_core::implementation!()).tool(echo).layer(later).build();
+    let mut peer = Peer::memory(server);
+    peer.say(&call(1, "echo", json!({}))).await;
+    peer.say(&ping(1)).await;
+    let answers = [peer.hear().await, peer.hear().await];
+    let results: Vec<&Value> = answers.iter().filter(|answer| answer.get("error").is_none()).collect();
+    assert_eq!(results.len(), 1, "one of them is refused: {answers:?}");
+    assert_eq!(text(results[0]), "echoed");
+    peer.end().await.unwrap();
+}

@@ -5,9 +5,12 @@ use std::time::Duration;
 use mcp_core::{FrameSink as _, FrameSource as _, Limits, Wire as _, memory, server::serve};
 use mcp_jsonrpc::Frame;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
 
-use super::{call, call_with_token, ping, text};
+use super::{call, call_with_token, cancel, gauge, ping, text};
 use crate::{
     duplex::Peer,
     fixture,
@@ -55,6 +58,29 @@ async fn progress_that_nobody_reads_is_bounded_by_bytes() {
     let bytes: usize = progress.iter().map(|told| told.to_string().len()).sum();
     assert!((500..=1300).contains(&bytes), "{bytes} bytes of progress were queued");
     assert_eq!(progress.last().unwrap()["params"]["progress"].as_f64(), Some(100_000.0));
+}
+
+/// What is queued when a cancellation is read is dropped with the call; only what the wire has already may still come.
+#[tokio::test(start_paused = true)]
+async fn what_was_queued_is_dropped_with_its_call() {
+    let server = everything_server::server_with(Limits::default().queue_messages(100));
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(server, there));
+    let (mut source, mut sink) = here.split();
+    sink.send(&mut vec![call_with_token(1, "count", json!({ "n": 100_000 }), "t").into()]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    sink.send(&mut vec![cancel(1).into(), ping(2).into()]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    sink.close().await.unwrap();
+    let mut heard: Vec<Value> = Vec::new();
+    while let Some(Frame::Line(frame)) = source.next().await.unwrap() {
+        heard.push(serde_json::from_slice(&frame).unwrap());
+    }
+    serving.await.unwrap().unwrap();
+    let (last, progress) = heard.split_last().unwrap();
+    assert_eq!(last["id"], 2);
+    // One write's worth was on the wire, and another one was queued.
+    assert!(progress.len() < 150, "{} of its messages came behind the cancellation", progress.len());
 }
 
 /// A handler that waits for room is told all of its progress to a reader who is slow but reads.
@@ -106,18 +132,102 @@ async fn a_peer_that_does_not_read_is_not_read_from() {
 #[tokio::test(start_paused = true)]
 async fn large_answers_that_nobody_reads_are_bounded() {
     let (here, there) = memory();
-    let _serving = tokio::spawn(serve(everything_server::server(), there));
+    let server = everything_server::server_with(Limits::default().queue_bytes(256 << 10));
+    let _serving = tokio::spawn(serve(server, there));
     let (_source, mut sink) = here.split();
     let mut taken = 0;
-    while timeout(Duration::from_secs(1), sink.send(&mut vec![call(taken, "big", json!({ "bytes": 1 << 20 })).into()]))
+    while timeout(Duration::from_secs(1), sink.send(&mut vec![call(taken, "big", json!({ "bytes": 64 << 10 })).into()]))
         .await
         .is_ok()
     {
         taken += 1;
         assert!(taken < 1000, "the server answers on and on though nobody reads");
     }
-    // The wire holds 64 each way whatever their size; the queue holds 4 MiB, not 256 of these.
-    assert!(taken <= 64 + 64 + 8 + 8 + 2, "{taken} requests of 1 MiB each were answered");
+    // The wire holds 64 each way whatever their size; the queue holds 256 KiB, not 256 of these.
+    assert!(taken <= 64 + 64 + 8 + 8 + 2, "{taken} requests of 64 KiB each were answered");
+}
+
+/// Who reads nothing at all is given up after a while, or a host that hangs holds a server and its calls for ever.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_never_reads_is_given_up() {
+    let server = everything_server::server_with(Limits::default().stall(Duration::from_secs(5)).queue_messages(4));
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(server.clone(), there));
+    let (_source, mut sink) = here.split();
+    sink.send(&mut vec![call(0, "sleep", json!({ "ms": 3_600_000 })).into()]).await.unwrap();
+    for id in 1..1000 {
+        if timeout(Duration::from_secs(1), sink.send(&mut vec![ping(id).into()])).await.is_err() {
+            break;
+        }
+    }
+    let outcome = timeout(Duration::from_secs(60), serving).await.expect("the connection ends").unwrap();
+    assert!(outcome.is_err(), "why it ended is told");
+    assert_eq!(gauge(&server).await, (0, 1), "its calls end with it");
+}
+
+/// A peer that leaves everything unread for a while, but asks for little, is only waiting for something.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_asks_for_little_may_leave_it_unread() {
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(everything_server::server(), there));
+    let (mut source, mut sink) = here.split();
+    for id in 0..100 {
+        sink.send(&mut vec![ping(id).into()]).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    sink.close().await.unwrap();
+    let mut answered = 0;
+    while source.next().await.unwrap().is_some() {
+        answered += 1;
+    }
+    assert_eq!(answered, 100);
+    serving.await.unwrap().unwrap();
+}
+
+/// Slow is not stalled: as long as something is read now and then, nobody is given up.
+#[tokio::test(start_paused = true)]
+async fn a_slow_peer_is_not_given_up() {
+    let limits = Limits::default().stall(Duration::from_secs(5)).queue_messages(4);
+    let (here, there) = memory();
+    let serving = tokio::spawn(serve(everything_server::server_with(limits), there));
+    let (mut source, mut sink) = here.split();
+    let asking = tokio::spawn(async move {
+        for id in 0..300 {
+            sink.send(&mut vec![ping(id).into()]).await.unwrap();
+        }
+        sink
+    });
+    for answered in 0..300 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let Frame::Line(frame) = source.next().await.unwrap().expect("the server goes on") else { panic!("a frame") };
+        assert_eq!(serde_json::from_slice::<Value>(&frame).unwrap()["id"], answered);
+    }
+    asking.await.unwrap().close().await.unwrap();
+    assert!(source.next().await.unwrap().is_none());
+    serving.await.unwrap().unwrap();
+}
+
+/// The same within one large answer, of which a byte stream takes a little at a time.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_of_one_large_answer_is_not_given_up() {
+    let limits = Limits::default().stall(Duration::from_secs(5)).queue_messages(4);
+    let (mut here, there) = tokio::io::duplex(1000);
+    let (reader, writer) = tokio::io::split(there);
+    let serving = tokio::spawn(mcp_stdio::serve_lines(everything_server::server_with(limits), reader, writer));
+    here.write_all(format!("{}\n", call(1, "big", json!({ "bytes": 30_000 }))).as_bytes()).await.unwrap();
+    for id in 2..=10 {
+        here.write_all(format!("{}\n", ping(id)).as_bytes()).await.unwrap();
+    }
+    let mut text = Vec::new();
+    while text.iter().filter(|byte| **byte == b'\n').count() < 10 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut part = [0; 1000];
+        let read = here.read(&mut part).await.unwrap();
+        assert!(read > 0, "the server gave up a reader that had read {} bytes, 1000 each second", text.len());
+        text.extend_from_slice(&part[..read]);
+    }
+    here.shutdown().await.unwrap();
+    serving.await.unwrap().unwrap();
 }
 
 /// A bound of nothing is odd, but a server must say so, or answer, and not fall silent.
@@ -135,6 +245,8 @@ async fn a_bound_of_zero_is_no_hang() {
         ("cursor_bytes", Limits::default().cursor_bytes(0)),
         ("nesting", Limits::default().nesting(0)),
         ("id_bytes", Limits::default().id_bytes(0)),
+        ("stall", Limits::default().stall(Duration::ZERO)),
+        ("grace", Limits::default().grace(Duration::ZERO)),
         ("message_bytes", Limits::default().message_bytes(0)),
     ] {
         let (here, there) = memory();

@@ -80,30 +80,25 @@ async fn c050_no_task_is_left_of_hundreds_of_connections() {
 async fn a_stream_is_kept_alive_while_nothing_happens() {
     let served =
         Served::start(everything_server::server_with(Limits::default().quiet(Duration::from_millis(30)))).await;
-    let response = served.send(modern(call(1, "sleep", json!({ "ms": 400 })))).await;
+    let response = served.send(modern(call(1, "sleep", json!({ "ms": 900 })))).await;
     let parts = events(response.text());
     let comments = parts.iter().filter(|part| matches!(part, Event::Comment(_))).count();
     // How many depends on the machine; that it is more than one, and no flood, does not.
-    assert!((2..=14).contains(&comments), "{comments} comments in 400 ms");
+    assert!((2..=30).contains(&comments), "{comments} comments in 900 ms");
     assert!(matches!(parts.last(), Some(Event::Message(_))), "nothing comes behind the answer");
 }
 
-/// One comment does not mean that the next event is late: progress goes out as it comes.
+/// Progress goes out as it comes, and waits for nothing more to come.
 #[tokio::test]
 async fn events_are_not_held_back() {
-    let served = Served::start(everything_server::server()).await;
-    let mut connection = Connection::open(served.address).await;
-    let post = modern(call_with_token(1, "late_panic", json!({}), "t"));
-    let odd = Served::start(fixture::odd(Limits::default(), &[])).await;
-    drop(served);
-    let mut other = odd.connect().await;
-    std::mem::swap(&mut connection, &mut other);
-    connection.write(&post.bytes(odd.address)).await;
+    let served = Served::start(fixture::odd(Limits::default(), &[])).await;
+    let mut connection = served.connect().await;
+    let post = modern(call_with_token(1, "announce", json!({}), "t"));
+    connection.write(&post.bytes(served.address)).await;
     let head = connection.head().await.unwrap();
     assert_eq!(head.header("content-type"), Some("text/event-stream"));
-    // A chunk of its own, and not one with the answer, which comes later.
     let first = String::from_utf8(connection.chunk().await.unwrap()).unwrap();
-    assert!(first.contains("so far so good") && !first.contains("-32603"), "{first}");
+    assert!(first.contains("and then nothing") && first.ends_with("\n\n"), "{first}");
 }
 
 /// A stream that nobody reads is given up, and its call with it; the answer would come to nobody.
@@ -115,7 +110,6 @@ async fn an_unread_stream_is_given_up() {
     let mut connection = Connection::narrow(served.address).await;
     let post = modern(call_with_token(1, "count", json!({ "n": u32::MAX }), "t"));
     connection.write(&post.bytes(served.address)).await;
-    until("the handler runs", async || gauge(&server).await.0 == 1).await;
     until("the call was cancelled", async || gauge(&server).await == (0, 1)).await;
     // What was on its way can still be read, and then the stream ends without an answer.
     connection.head().await.unwrap();

@@ -79,8 +79,8 @@ fn read(cases: &mut Vec<Case>, number: usize, line: &str) -> Result<(), String> 
 }
 
 fn step(line: usize, text: &str) -> Result<Step, String> {
-    const MARKS: [&str; 15] =
-        [">", ">b", ">raw", ">drip", "<", "<?", "<*", "<=", "<!", "<-", "<e", "<k", "wait", "eof", ">chunk"];
+    const MARKS: [&str; 14] =
+        [">", ">b", ">raw", ">drip", "<", "<?", "<*", "<=", "<!", "<-", "<e", "<k", "wait", "eof"];
     let (mark, rest) = text.split_once(' ').unwrap_or((text, ""));
     if !MARKS.contains(&mark) {
         return Err(format!("`{mark}` is neither a step nor a setting that may stand here"));

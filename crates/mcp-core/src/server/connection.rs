@@ -5,7 +5,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Poll,
 };
@@ -43,7 +43,7 @@ use crate::{
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().grace;
-    let mut connection = Connection::new(server);
+    let mut connection = Connection::new(server, sink.progress());
     let outbox = connection.outbox.clone();
     let mut writing = std::pin::pin!(async {
         wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
@@ -73,6 +73,8 @@ struct Connection {
     waiting: VecDeque<(Request, Destination)>,
     /// The number of the next call.
     next: u64,
+    /// How often the wire took something, where it counts that.
+    writes: Option<Arc<AtomicU64>>,
 }
 
 /// Where an answer goes.
@@ -110,7 +112,7 @@ enum Event {
 }
 
 impl Connection {
-    fn new(server: Server) -> Self {
+    fn new(server: Server, writes: Option<Arc<AtomicU64>>) -> Self {
         Self {
             outbox: Arc::new(Mailbox::new(server.limits())),
             server,
@@ -119,6 +121,7 @@ impl Connection {
             tasks: JoinSet::new(),
             waiting: VecDeque::new(),
             next: 0,
+            writes,
         }
     }
 
@@ -133,15 +136,28 @@ impl Connection {
     }
 
     async fn read_to_end(&mut self, source: &mut impl FrameSource) -> io::Result<()> {
-        let stall = self.server.limits().stall;
         loop {
             match self.event(source).await? {
                 Event::Frame(frame) => self.on_frame(frame).await,
                 Event::Finished => self.start_waiting().await,
                 Event::End => return Ok(()),
             }
-            // A peer that does not read its answers is not read from either, and is not waited for for ever.
-            timeout(stall, self.outbox.settled()).await?;
+            self.settled().await?;
+        }
+    }
+
+    /// A peer that does not read its answers is not read from either. One that reads slowly is waited for, one that does
+    /// not read is not.
+    async fn settled(&self) -> io::Result<()> {
+        let stall = self.server.limits().stall;
+        let taken = || (self.outbox.reads(), self.writes.as_ref().map(|writes| writes.load(Ordering::Relaxed)));
+        loop {
+            let before = taken();
+            match timeout(stall, self.outbox.settled()).await {
+                Ok(()) => return Ok(()),
+                Err(_) if taken() != before => {}
+                Err(stalled) => return Err(stalled.into()),
+            }
         }
     }
 
@@ -197,14 +213,11 @@ impl Connection {
 
     async fn on_request(&mut self, request: Request, to: Destination) {
         let limits = self.server.limits();
-        if Ping::is(&request) {
-            // Whether the server is alive shows at once, however much it has to do.
-            return self.start(request, to).await;
-        }
         if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
             let why = "Invalid request: a request with this id is running";
             self.refuse(request.id, Fault::InvalidRequest(why.into()), &to);
-        } else if self.tasks.len() < limits.in_flight.max(1) {
+        } else if Ping::is(&request) || self.tasks.len() < limits.in_flight.max(1) {
+            // Whether the server is alive shows at once, however much it has to do.
             self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting {
             self.waiting.push_back((request, to));
