@@ -24,9 +24,10 @@ pub(crate) const ODD_NAMES: [&str; 9] = [
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl_64_letters_and_more_than_that_up_to_129_so_that_nothing_cuts_it_off",
 ];
 
-/// A server whose tools are odd in one way each.
+/// A server whose tools are odd in one way each; it accepts all revisions where none is named.
 pub(crate) fn odd(limits: Limits, revisions: &[Revision]) -> Server {
     let names = ODD_NAMES.into_iter().map(|name| Tool::new(name, move || async move { Ok::<_, ToolError>(name) }));
+    let revisions = if revisions.is_empty() { Revision::ALL } else { revisions };
     let mut builder = Server::builder(implementation!()).limits(limits).revisions(revisions.iter().copied());
     for tool in names.chain(tools()) {
         builder = builder.tool(tool);
@@ -131,7 +132,7 @@ async fn whoami(context: Context) -> Result<String, ToolError> {
     Ok(format!("{name} in {}", context.revision()))
 }
 
-/// A server with one tool `watched`, which never ends by itself, and what wakes when its cancellation token has fired.
+/// A server with one tool `watched`, which never ends by itself, and what wakes when its call is over.
 pub(crate) fn watched(limits: Limits) -> (Server, Arc<Notify>) {
     let fired = Arc::new(Notify::new());
     let handler = {
@@ -139,9 +140,9 @@ pub(crate) fn watched(limits: Limits) -> (Server, Arc<Notify>) {
         move |context: Context| {
             let fired = fired.clone();
             async move {
-                let token = context.cancellation();
+                let over = context.cancelled();
                 tokio::spawn(async move {
-                    token.cancelled().await;
+                    over.await;
                     fired.notify_one();
                 });
                 std::future::pending::<Result<(), ToolError>>().await

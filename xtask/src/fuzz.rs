@@ -1,9 +1,8 @@
 //! `cargo xtask fuzz`: runs each target of `fuzz/` for a while with cargo-fuzz, and tells how often it ran.
 //!
-//! What a run learns is kept under cargo's target folder; inputs that every run starts from lie in `fuzz/seeds/TARGET`.
+//! What a run learns is kept under cargo's target folder, and the next run starts from it.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::arguments::Arguments;
@@ -80,11 +79,6 @@ fn fuzz(target: &str, seconds: u32) -> Result<Outcome> {
     std::fs::create_dir_all(&learned).doing(|| format!("creating {}", learned.display()))?;
     let mut command = nightly();
     command.args(["fuzz", "run", "--target-dir"]).arg(scratch.join("target")).arg(target).arg(learned);
-    // Relative to the workspace root, where the command runs.
-    let seeds = Path::new("fuzz/seeds").join(target);
-    if workspace::root().join(&seeds).exists() {
-        command.arg(seeds);
-    }
     command.args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1"]);
     watch(&mut command)
 }

@@ -7,10 +7,9 @@ use crate::mcp_code;
 /// What went wrong, and whose fault it was.
 ///
 /// One word wide; ask it for its [`kind`](Self::kind) and its [`blame`](Self::blame) instead of matching on messages.
-#[derive(Debug)]
+/// `Display` is the message alone; `Debug`, which `main` prints, is the kind, the message and all causes on one line.
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     kind: ErrorKind,
     blame: Blame,
@@ -201,6 +200,18 @@ impl Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind().code(), self.0.message)?;
+        let mut source = self.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
@@ -217,12 +228,25 @@ impl StdError for Error {
 ///
 /// Any error converts into it, so `?` works in handlers; only the error's own message is told, not its causes. For that
 /// reason it is no [`std::error::Error`] itself.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ToolError(pub(crate) String);
 
 impl ToolError {
     /// A failure with that message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    /// What the model is told.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -246,6 +270,14 @@ mod tests {
     fn an_error_is_one_word_wide() {
         assert_eq!(size_of::<Error>(), size_of::<usize>());
         assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn debug_tells_the_causes_too() {
+        let inner = Error::caused(ErrorKind::Timeout, "inner", std::io::Error::other("root"));
+        let outer = Error::caused(ErrorKind::TransportError, "outer", inner);
+        assert_eq!(format!("{outer:?}"), "MCP.TRANSPORT_ERROR: outer: inner: root");
+        assert_eq!(outer.to_string(), "outer");
     }
 
     #[test]

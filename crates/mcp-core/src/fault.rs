@@ -2,7 +2,11 @@ use std::borrow::Cow;
 
 use mcp_jsonrpc::{ByteString, ErrorObject, Raw, code};
 
-use crate::{Era, Revision, Revisions, types::ClientCapability};
+use crate::{
+    Era, Revision, Revisions,
+    shown::{bounded, shown},
+    types::ClientCapability,
+};
 
 /// The error codes that the protocol adds to JSON-RPC's.
 ///
@@ -20,7 +24,7 @@ pub mod mcp_code {
 
 /// Why a request gets an error instead of a result.
 ///
-/// It says what went wrong, not how it is told: [`to_error`](Self::to_error) gives the code, `mcp-http` the HTTP status.
+/// It says what went wrong in a few words, not how it is told: [`to_error`](Self::to_error) gives the code, `mcp-http` the HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -59,18 +63,17 @@ impl Fault {
     /// The error as the wire has it in `revision`.
     #[must_use]
     pub fn to_error(&self, revision: Revision) -> ErrorObject {
-        let plain = |code, message: &Cow<'static, str>| ErrorObject::new(code, message.clone());
         match self {
             Self::Malformed(error) | Self::Other(error) => error.clone(),
-            Self::InvalidRequest(why) => plain(code::INVALID_REQUEST, why),
+            Self::InvalidRequest(why) => ErrorObject::new(code::INVALID_REQUEST, format!("Invalid request: {why}")),
             Self::MethodNotFound(method) => {
-                ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", shortened(method)))
+                ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {}", shown(method)))
             }
             Self::InvalidParams(why) | Self::InvalidMeta(why) => {
                 ErrorObject::new(code::INVALID_PARAMS, format!("Invalid params: {why}"))
             }
             Self::UnsupportedVersion { requested, supported } => unsupported(requested, *supported),
-            Self::HeaderMismatch(why) => plain(mcp_code::HEADER_MISMATCH, why),
+            Self::HeaderMismatch(why) => ErrorObject::new(mcp_code::HEADER_MISMATCH, format!("Header mismatch: {why}")),
             Self::MissingCapability(missing) => missing_capability(missing, revision),
             Self::Busy => ErrorObject::new(code::INTERNAL_ERROR, "Server busy: too many requests are waiting"),
             Self::TimedOut => ErrorObject::new(code::INTERNAL_ERROR, "The request timed out in the server"),
@@ -94,7 +97,7 @@ fn unsupported(requested: &ByteString, supported: Revisions) -> ErrorObject {
         supported: Vec<&'static str>,
         requested: &'a str,
     }
-    let data = Data { supported: supported.iter().map(Revision::as_str).collect(), requested: shortened(requested) };
+    let data = Data { supported: supported.iter().map(Revision::as_str).collect(), requested: bounded(requested) };
     with_data(ErrorObject::new(mcp_code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version"), &data)
 }
 
@@ -122,13 +125,6 @@ fn with_data(error: ErrorObject, data: &impl serde::Serialize) -> ErrorObject {
     }
 }
 
-/// What a peer sent goes back to it in messages, but not without bound.
-pub(crate) fn shortened(text: &str) -> &str {
-    const MOST: usize = 200;
-    let end = text.char_indices().map(|(index, _)| index).find(|index| *index >= MOST);
-    &text[..end.unwrap_or(text.len())]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,11 +144,5 @@ mod tests {
         let fault = Fault::UnsupportedVersion { requested: "1900-01-01".into(), supported };
         let data = fault.to_error(Revision::LATEST).data.unwrap();
         assert_eq!(data.as_str(), r#"{"supported":["2026-07-28","2025-11-25"],"requested":"1900-01-01"}"#);
-    }
-
-    #[test]
-    fn what_comes_back_is_bounded() {
-        assert_eq!(shortened(&"\u{e9}".repeat(1000)).len(), 200);
-        assert_eq!(shortened("abc"), "abc");
     }
 }

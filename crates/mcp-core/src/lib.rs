@@ -22,6 +22,9 @@
 //! # Ok::<(), mcp_core::Error>(()) }).unwrap();
 //! ```
 
+/// A future whose type is erased, as transports and layers return it.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 pub mod client;
 mod error;
 mod fault;
@@ -33,7 +36,9 @@ mod memory;
 pub mod method;
 pub mod origin;
 mod revision;
+/// The server: build one, serve it on a wire, hand it single messages.
 pub mod server;
+mod shown;
 pub mod types;
 mod wire;
 
@@ -43,8 +48,14 @@ pub use fault::{Fault, mcp_code};
 pub use head::{ProgressToken, meta_key};
 pub use limits::Limits;
 pub use mcp_jsonrpc as jsonrpc;
-pub use memory::{MemoryWire, memory};
+pub use memory::{MemorySink, MemorySource, MemoryWire, memory};
 pub use revision::{Era, Revision, Revisions};
 pub use schemars;
 pub use server::{Arrival, Context, Exchange, Json, Reply, Server, ServerBuilder, Tool, ToolRegistry};
+pub use shown::shown;
 pub use wire::{FrameSink, FrameSource, Wire};
+
+/// The README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -21,34 +21,34 @@ pub struct Limits {
     pub cursor_bytes: usize,
     /// The most messages in a batch (2025-03-26 only). Default 64.
     pub batch: usize,
-    /// Requests that run at once on one shared wire; more wait their turn. At least 1. A server's. Default 64.
+    /// Requests of the peer that run at once on one shared wire; more wait their turn. At least 1. Default 64.
     pub in_flight: usize,
     /// Requests that wait on one shared wire; more are refused. A server's. Default 1024.
     pub waiting: usize,
-    /// The most messages queued for writing on one connection or stream. Default 256.
+    /// The most messages queued for writing on one connection or stream. At least 1. Default 256.
     pub queue_messages: usize,
-    /// The most bytes queued for writing on one connection or stream. Default 4 MiB.
+    /// The most bytes queued for writing on one connection or stream. At least 1. Default 4 MiB.
     pub queue_bytes: usize,
     /// The most entries in one page of a list. At least 1. Default 1000.
-    pub page: usize,
+    pub page_size: usize,
     /// The most pages that a client follows in one list. Default 1000.
-    pub pages: usize,
+    pub max_pages: usize,
     /// How long a client waits for a reply without hearing of progress. Default 30 s.
-    pub request: Duration,
+    pub request_timeout: Duration,
     /// How long a client waits for a reply at most, with progress. Default 10 min.
-    pub request_at_most: Duration,
+    pub request_timeout_max: Duration,
     /// How long a client waits for an answer to its first question before it takes a server for a legacy one, on wires
     /// without statuses. Default 5 s.
-    pub probe: Duration,
+    pub probe_timeout: Duration,
     /// How long a tool may run. Default: as long as it likes.
-    pub handler: Option<Duration>,
+    pub handler_timeout: Option<Duration>,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
-    pub quiet: Duration,
+    pub keep_alive: Duration,
     /// How long a peer may leave what is queued for it unread: then the call of an HTTP stream is ended, and a shared wire
     /// whose answers are over their bounds. A server's. Default 60 s.
-    pub stall: Duration,
+    pub stall_timeout: Duration,
     /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
-    pub grace: Duration,
+    pub shutdown_grace: Duration,
 }
 
 impl Default for Limits {
@@ -64,15 +64,15 @@ impl Default for Limits {
             waiting: 1024,
             queue_messages: 256,
             queue_bytes: 4 << 20,
-            page: 1000,
-            pages: 1000,
-            request: Duration::from_secs(30),
-            request_at_most: Duration::from_secs(600),
-            probe: Duration::from_secs(5),
-            handler: None,
-            quiet: Duration::from_secs(15),
-            stall: Duration::from_secs(60),
-            grace: Duration::from_secs(10),
+            page_size: 1000,
+            max_pages: 1000,
+            request_timeout: Duration::from_secs(30),
+            request_timeout_max: Duration::from_secs(600),
+            probe_timeout: Duration::from_secs(5),
+            handler_timeout: None,
+            keep_alive: Duration::from_secs(15),
+            stall_timeout: Duration::from_secs(60),
+            shutdown_grace: Duration::from_secs(10),
         }
     }
 }
@@ -95,9 +95,9 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, queue_messages: usize, queue_bytes: usize, page: usize, pages: usize, request: Duration,
-    request_at_most: Duration, probe: Duration, handler: Option<Duration>, quiet: Duration, stall: Duration,
-    grace: Duration,
+    waiting: usize, queue_messages: usize, queue_bytes: usize, page_size: usize, max_pages: usize, request_timeout: Duration,
+    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, keep_alive: Duration, stall_timeout: Duration,
+    shutdown_grace: Duration,
 }
 
 impl Limits {
@@ -107,5 +107,13 @@ impl Limits {
         let mut limits = DecodeLimits::default();
         (limits.depth, limits.id, limits.batch) = (self.nesting, self.id_bytes, self.batch);
         limits
+    }
+
+    /// The same, with 1 in place of every 0 with which nothing could ever move.
+    pub(crate) fn at_least_one(mut self) -> Self {
+        for bound in [&mut self.in_flight, &mut self.queue_messages, &mut self.queue_bytes, &mut self.page_size] {
+            *bound = (*bound).max(1);
+        }
+        self
     }
 }

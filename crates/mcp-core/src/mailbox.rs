@@ -29,7 +29,7 @@ struct State<T> {
     owed: usize,
     owed_bytes: usize,
     closed: bool,
-    /// How many items were ever read.
+    /// How often anything was read.
     read: u64,
 }
 
@@ -74,9 +74,8 @@ impl<T> Mailbox<T> {
             }),
             filled: Notify::new(),
             emptied: Notify::new(),
-            // An empty queue always has room.
-            most: limits.queue_messages.max(1),
-            most_bytes: limits.queue_bytes.max(1),
+            most: limits.queue_messages,
+            most_bytes: limits.queue_bytes,
         }
     }
 

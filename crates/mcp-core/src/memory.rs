@@ -2,12 +2,11 @@
 
 use std::io;
 
-use futures_util::future::BoxFuture;
 use mcp_jsonrpc::{Bytes, Frame};
 use tokio::sync::mpsc;
 
 use crate::{
-    Error, FrameSink, FrameSource, Limits, Server, Wire,
+    BoxFuture, Error, FrameSink, FrameSource, Limits, Server, Wire,
     client::{Connector, Duplex, IntoTransport},
     server,
 };
@@ -37,17 +36,21 @@ pub fn memory() -> (MemoryWire, MemoryWire) {
 }
 
 impl Wire for MemoryWire {
-    type Source = mpsc::Receiver<Bytes>;
+    type Source = MemorySource;
     type Sink = MemorySink;
 
     fn split(self) -> (Self::Source, Self::Sink) {
-        (self.incoming, MemorySink(Some(self.outgoing)))
+        (MemorySource(self.incoming), MemorySink(Some(self.outgoing)))
     }
 }
 
-impl FrameSource for mpsc::Receiver<Bytes> {
+/// Where frames come from in memory.
+#[derive(Debug)]
+pub struct MemorySource(mpsc::Receiver<Bytes>);
+
+impl FrameSource for MemorySource {
     async fn next(&mut self) -> io::Result<Option<Frame>> {
-        Ok(self.recv().await.map(Frame::Line))
+        Ok(self.0.recv().await.map(Frame::Line))
     }
 }
 
@@ -74,8 +77,8 @@ impl FrameSink for MemorySink {
 impl IntoTransport for Server {
     type Transport = Duplex<Self>;
 
-    fn into_transport(self, limits: &Limits) -> Self::Transport {
-        Duplex::new(self, limits)
+    fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error> {
+        Ok(Duplex::new(self, limits))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{Blame, Error, ErrorKind};
+
 /// A revision of the protocol, older ones being smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -30,8 +32,8 @@ pub enum Era {
 
 impl Revision {
     /// All of them, newest first.
-    pub const ALL: [Self; 5] =
-        [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
+    pub const ALL: &'static [Self] =
+        &[Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
     /// The newest revision of the modern era.
     pub const LATEST: Self = Self::V2026_07_28;
     /// The newest revision of the legacy era: what a server offers to a client whose version it does not know.
@@ -54,7 +56,7 @@ impl Revision {
     /// The revision of that date.
     #[must_use]
     pub fn parse(date: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == date)
+        Self::ALL.iter().copied().find(|revision| revision.as_str() == date)
     }
 
     /// The era.
@@ -62,7 +64,7 @@ impl Revision {
     pub const fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Modern,
-            _ => Era::Legacy,
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
         }
     }
 
@@ -79,7 +81,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The revisions that one side accepts; never none.
+/// The revisions that one side accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revisions([bool; Revision::ALL.len()]);
 
@@ -90,13 +92,23 @@ impl Default for Revisions {
 }
 
 impl Revisions {
-    /// These revisions, or all where none is given.
+    /// These revisions.
     pub fn of(revisions: impl IntoIterator<Item = Revision>) -> Self {
         let mut set = [false; Revision::ALL.len()];
         for revision in revisions {
             set[revision as usize] = true;
         }
-        if set.contains(&true) { Self(set) } else { Self::default() }
+        Self(set)
+    }
+
+    /// Without one, nothing could be said.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self.0.contains(&true) {
+            true => Ok(()),
+            false => {
+                Err(Error::new(ErrorKind::ProtocolVersionMismatch, "no revision is accepted").blaming(Blame::Caller))
+            }
+        }
     }
 
     /// Whether `revision` is among them.
@@ -107,7 +119,7 @@ impl Revisions {
 
     /// All of them, newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
-        Revision::ALL.into_iter().filter(move |revision| self.contains(*revision))
+        Revision::ALL.iter().copied().filter(move |revision| self.contains(*revision))
     }
 
     /// The newest of an era.
@@ -129,7 +141,7 @@ mod tests {
 
     #[test]
     fn dates_read_back_and_order_is_age() {
-        for revision in Revision::ALL {
+        for &revision in Revision::ALL {
             assert_eq!(Revision::parse(revision.as_str()), Some(revision));
         }
         assert!(Revision::ALL.is_sorted_by(|newer, older| newer > older));
@@ -137,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_never_empty_and_lists_newest_first() {
-        assert_eq!(Revisions::of([]), Revisions::default());
+    fn a_set_lists_newest_first_and_of_none_it_is_refused() {
+        assert!(Revisions::of([]).check().is_err() && Revisions::default().check().is_ok());
         let two = Revisions::of([Revision::V2024_11_05, Revision::V2025_06_18]);
         assert_eq!(two.iter().collect::<Vec<_>>(), [Revision::V2025_06_18, Revision::V2024_11_05]);
         assert_eq!(two.newest(Era::Modern), None);

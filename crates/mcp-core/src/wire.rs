@@ -1,4 +1,4 @@
-//! Server path 10 of 10 (shared wires): what a shared wire is, and how queued frames leave on it. Before: `crates/mcp-jsonrpc/src/encode.rs`.
+//! Server path 11 of 11 (shared wires): what a shared wire is, and how queued frames leave on it. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use std::{
     future::Future,
@@ -36,7 +36,7 @@ pub trait FrameSink: Send + 'static {
 
     /// A count that grows with each write that the wire takes, for wires that take a frame piece by piece. It tells a
     /// peer that reads slowly from one that does not read. Default: none; then a frame counts when it is sent.
-    fn progress(&self) -> Option<Arc<AtomicU64>> {
+    fn writes(&self) -> Option<Arc<AtomicU64>> {
         None
     }
 

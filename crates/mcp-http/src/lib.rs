@@ -16,6 +16,8 @@
 //!
 //! Specification: *Streamable HTTP*.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "client")]
 mod client;
 mod defaults;
@@ -23,10 +25,15 @@ mod headers;
 #[cfg(feature = "server")]
 mod server;
 
+#[cfg(feature = "server")]
+pub use axum;
 #[cfg(feature = "client")]
-pub use client::Http;
+pub use client::{Http, HttpTransport};
 pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_PATH, DEFAULT_REPLAY_CAPACITY};
 pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+pub use http;
+#[cfg(feature = "client")]
+pub use reqwest;
 #[cfg(feature = "server")]
 pub use server::{Routes, routes, serve};
 
@@ -38,3 +45,8 @@ pub mod fuzz {
         crate::client::fuzz_events(data);
     }
 }
+
+/// The README's examples.
+#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[doc = include_str!("../README.md")]
+mod readme {}

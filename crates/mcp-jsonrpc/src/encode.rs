@@ -1,4 +1,4 @@
-//! Server path 9 of 10: writes messages as JSON text on one line, without intermediate values. Before: `crates/mcp-core/src/server/reply.rs`. After: `crates/mcp-http/src/server/respond.rs` | `crates/mcp-core/src/wire.rs`.
+//! Server path 10 of 11: writes messages as JSON text on one line, without intermediate values. Before: `crates/mcp-core/src/server/reply.rs`. After: `crates/mcp-http/src/server/respond.rs` | `crates/mcp-core/src/wire.rs`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;

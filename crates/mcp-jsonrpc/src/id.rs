@@ -127,23 +127,31 @@ impl fmt::Debug for RequestId {
     }
 }
 
-impl From<u64> for RequestId {
-    fn from(number: u64) -> Self {
-        Self { text: itoa::Buffer::new().format(number).into(), decoded: None }
-    }
+macro_rules! from_integers {
+    ($($integer:ty),*) => {
+        $(
+            impl From<$integer> for RequestId {
+                fn from(number: $integer) -> Self {
+                    Self { text: itoa::Buffer::new().format(number).into(), decoded: None }
+                }
+            }
+        )*
+    };
 }
 
-impl From<i64> for RequestId {
-    fn from(number: i64) -> Self {
-        Self { text: itoa::Buffer::new().format(number).into(), decoded: None }
-    }
-}
+from_integers!(i32, u32, i64, u64);
 
 impl From<&str> for RequestId {
     fn from(content: &str) -> Self {
         let text = serde_json::Value::from(content).to_string();
         let decoded = (text.len() != content.len() + 2).then(|| content.into());
         Self { text: text.into(), decoded }
+    }
+}
+
+impl From<String> for RequestId {
+    fn from(content: String) -> Self {
+        content.as_str().into()
     }
 }
 

@@ -13,6 +13,7 @@
 //! ```
 
 mod decode;
+/// Messages as JSON text on one line, without the newline.
 pub mod encode;
 mod error;
 mod id;
@@ -36,3 +37,8 @@ pub use raw::Raw;
 pub mod fuzz {
     pub use crate::{decode::fuzz as envelope, line::fuzz as lines};
 }
+
+/// The README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

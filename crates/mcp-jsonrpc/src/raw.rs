@@ -4,6 +4,8 @@ use bytestring::ByteString;
 use serde::{Deserialize, Serialize, de::Error as _, ser::Error as _};
 use serde_json::value::RawValue;
 
+use crate::Members;
+
 /// Valid JSON text of one value, shared by reference count.
 ///
 /// Cloning is cheap and the text is never altered: numbers keep their digits, objects their order, duplicates and
@@ -55,6 +57,12 @@ impl Raw {
     #[must_use]
     pub fn slice(&self, part: &RawValue) -> Self {
         Self(share(&self.0, part.get()))
+    }
+
+    /// The member of that name, sharing the same memory; `None` where there is none, or the value is no object.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Self> {
+        Members::scan(&self.0, &[name]).ok()?.get(0).map(|member| self.slice(member))
     }
 
     /// The content of a string, shared with this value unless escapes have to be decoded.
@@ -149,6 +157,13 @@ mod tests {
         assert_eq!(part.as_str().as_ptr(), map["a"].get().as_ptr());
         let stranger = RawValue::from_string("7".into()).unwrap();
         assert_eq!(raw.slice(&stranger).as_str(), "7");
+    }
+
+    #[test]
+    fn a_member_of_an_object() {
+        let raw = Raw::parse(r#"{"a":{"b":[1]}}"#).unwrap();
+        assert_eq!(raw.member("a").and_then(|a| a.member("b")).unwrap().as_str(), "[1]");
+        assert!(raw.member("b").is_none() && Raw::parse("[1]").unwrap().member("a").is_none());
     }
 
     #[test]

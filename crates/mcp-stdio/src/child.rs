@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use mcp_core::{
-    Error, ErrorKind, FrameSink, Limits, Wire,
+    BoxFuture, Error, ErrorKind, FrameSink, Limits, Wire,
     client::{Connector, Duplex, IntoTransport},
 };
 use mcp_jsonrpc::{Frame, LineDecoder};
@@ -163,7 +163,7 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, hear: OnLine) {
 impl Connector for Child {
     type Wire = ChildWire;
 
-    fn connect(&self) -> std::pin::Pin<Box<dyn Future<Output = Result<ChildWire, Error>> + Send + '_>> {
+    fn connect(&self) -> BoxFuture<'_, Result<ChildWire, Error>> {
         let spawned = self.spawn().map_err(|error| {
             let program = self.program.to_string_lossy();
             Error::caused(ErrorKind::TransportError, format!("`{program}` could not be started"), error)
@@ -175,9 +175,9 @@ impl Connector for Child {
 impl IntoTransport for Child {
     type Transport = Duplex<Self>;
 
-    fn into_transport(mut self, limits: &Limits) -> Self::Transport {
+    fn into_transport(mut self, limits: &Limits) -> Result<Self::Transport, Error> {
         self.max_line = limits.message_bytes;
-        Duplex::new(self, limits)
+        Ok(Duplex::new(self, limits))
     }
 }
 

@@ -28,3 +28,8 @@ mod server;
 pub use child::{Child, ChildSink, ChildWire};
 pub use lines::{LineSink, LineSource, Lines};
 pub use server::{serve, serve_lines};
+
+/// The README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

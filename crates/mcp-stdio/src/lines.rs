@@ -101,7 +101,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
         self.writer.flush().await
     }
 
-    fn progress(&self) -> Option<Arc<AtomicU64>> {
+    fn writes(&self) -> Option<Arc<AtomicU64>> {
         Some(self.writes.clone())
     }
 

@@ -6,7 +6,7 @@ use crate::Lines;
 /// Serves the process's stdin and stdout until stdin ends.
 ///
 /// Pipes and sockets are read and written without threads. Calls that run when stdin ends may finish within
-/// [`Limits::grace`](mcp_core::Limits).
+/// [`Limits::shutdown_grace`](mcp_core::Limits).
 ///
 /// # Errors
 /// When a stream fails, as when whoever reads stdout is gone.

@@ -1,8 +1,10 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(all(feature = "http", feature = "stdio"), doc = include_str!("../README.md"))]
+#![cfg_attr(not(all(feature = "http", feature = "stdio")), doc = "The Model Context Protocol: servers and clients.")]
 
 pub use mcp_core::*;
 /// Streamable HTTP, server and client.
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http-server", feature = "http-client"))]
 pub use mcp_http as http;
 /// The process's own streams and child processes.
 #[cfg(feature = "stdio")]
@@ -13,7 +15,7 @@ pub mod prelude {
     pub use mcp_core::{
         Client, Context, Error, ErrorKind, Json, Server, Tool, ToolError, implementation, types::CallToolResult,
     };
-    #[cfg(feature = "http")]
+    #[cfg(feature = "http-client")]
     pub use mcp_http::Http;
     #[cfg(feature = "stdio")]
     pub use mcp_stdio::Child;

@@ -35,7 +35,9 @@ struct Seen {
 pub(crate) async fn run(server: &str) -> Result<(), Box<dyn Error>> {
     let (_process, url) = http_server(server).await?;
     let mut rows = Vec::new();
-    for (era, revisions) in [("modern", of(Era::Modern)), ("legacy", of(Era::Legacy)), ("either", Vec::new())] {
+    for (era, revisions) in
+        [("modern", of(Era::Modern)), ("legacy", of(Era::Legacy)), ("either", Revision::ALL.to_vec())]
+    {
         let mut row = |wire, outcome| rows.push(Row { wire, era, outcome });
         row("memory", visit(everything_server::server(), &revisions).await);
         row("stdio", visit(Child::new(server).arg("stdio"), &revisions).await);
@@ -47,7 +49,7 @@ pub(crate) async fn run(server: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn of(era: Era) -> Vec<Revision> {
-    Revision::ALL.into_iter().filter(|revision| revision.era() == era).collect()
+    Revision::ALL.iter().copied().filter(|revision| revision.era() == era).collect()
 }
 
 /// Starts the HTTP server, which lives as long as what is returned, and reads its address off its first line.

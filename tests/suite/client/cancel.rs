@@ -107,7 +107,7 @@ async fn c133_only_what_is_in_flight_is_cancelled() {
 /// Every request of a caller's, and not the calls of tools alone.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_any_kind_is_cancelled_when_its_time_is_over() {
-    let limits = Limits::default().request(SECOND);
+    let limits = Limits::default().request_timeout(SECOND);
     for era in ERAS {
         let peer = ScriptedPeer::new(opening(era));
         let client = Client::builder(implementation!()).limits(limits.clone()).connect(peer.clone()).await.unwrap();
@@ -249,8 +249,8 @@ async fn c133_over_http_what_is_answered_is_not_cancelled() {
 #[tokio::test]
 async fn the_handshake_is_never_cancelled() {
     let server = HttpPeer::start(|_| Answer::silence()).await;
-    let revisions = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy);
-    let limits = Limits::default().request(Duration::from_millis(200));
+    let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == Era::Legacy);
+    let limits = Limits::default().request_timeout(Duration::from_millis(200));
     let client = Client::builder(implementation!()).limits(limits).revisions(revisions);
     let error = soon(client.connect(Http::new(server.url()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);

@@ -187,7 +187,9 @@ async fn modern_errors_are_a_modern_server() {
 
 #[tokio::test(start_paused = true)]
 async fn c127_silence_leads_to_the_handshake_after_a_bounded_wait() {
-    for (limits, probe) in [(Limits::default(), Limits::default().probe), (Limits::default().probe(SOON), SOON)] {
+    for (limits, probe) in
+        [(Limits::default(), Limits::default().probe_timeout), (Limits::default().probe_timeout(SOON), SOON)]
+    {
         let peer = ScriptedPeer::new(
             [
                 vec![
@@ -217,7 +219,7 @@ async fn c127_silence_leads_to_the_handshake_after_a_bounded_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_late_discover_result_is_taken_within_its_time() {
     let mut script = modern();
-    script.insert(1, wait(Limits::default().probe - Duration::from_millis(1)));
+    script.insert(1, wait(Limits::default().probe_timeout - Duration::from_millis(1)));
     assert_eq!(plays(script).await.0.unwrap().revision(), Revision::V2026_07_28);
 }
 
@@ -270,7 +272,7 @@ async fn silence_in_both_eras_is_an_error_that_tells_both() {
     let error = client.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     tells_both(&error);
-    assert_eq!(start.elapsed().as_millis(), (limits.probe + limits.request).as_millis());
+    assert_eq!(start.elapsed().as_millis(), (limits.probe_timeout + limits.request_timeout).as_millis());
     peer.closed().await;
     // The handshake itself must not be cancelled.
     assert_eq!(peer.methods(), ["server/discover", "notifications/cancelled", "initialize"]);
@@ -520,7 +522,7 @@ async fn both_eras_failing_keeps_what_the_last_error_says_of_itself() {
 #[tokio::test]
 async fn over_http_silence_is_an_error_and_no_handshake_is_tried() {
     let server = HttpPeer::start(refusing(Answer::silence())).await;
-    let limits = Limits::default().probe(Duration::from_millis(50)).request(Duration::from_millis(300));
+    let limits = Limits::default().probe_timeout(Duration::from_millis(50)).request_timeout(Duration::from_millis(300));
     let client = Client::builder(implementation!()).limits(limits).connect(Http::new(server.url()));
     assert_eq!(soon(client).await.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(server.methods(), ["server/discover"]);
@@ -531,7 +533,7 @@ async fn over_http_silence_is_an_error_and_no_handshake_is_tried() {
 async fn over_http_a_slow_discover_result_is_waited_for() {
     let rule = http::modern(|_| Answer::result(text("b")));
     let server = HttpPeer::start(move |request| rule(request).after(Duration::from_millis(200))).await;
-    let limits = Limits::default().probe(Duration::from_millis(50));
+    let limits = Limits::default().probe_timeout(Duration::from_millis(50));
     let client = Client::builder(implementation!()).limits(limits).connect(Http::new(server.url()));
     assert_eq!(soon(client).await.unwrap().revision().era(), Era::Modern);
 }
@@ -573,12 +575,12 @@ async fn c124_over_http_the_agreed_version_goes_into_the_headers() {
 async fn the_revision_is_known_from_the_first_modern_request_and_never_in_the_handshake() {
     let peer = ScriptedPeer::new(legacy());
     let limits = Limits::default();
-    let transport = Watched { inner: peer.clone().into_transport(&limits), seen: Default::default() };
+    let transport = Watched { inner: peer.clone().into_transport(&limits).unwrap(), seen: Default::default() };
     let seen = transport.seen.clone();
     let _client = Client::builder(implementation!()).connect(transport).await.unwrap();
-    let seen = seen.lock().unwrap().clone();
+    let seen = seen.lock().unwrap();
     assert_eq!(
-        seen,
+        seen.iter().map(|(method, revision)| (&**method, *revision)).collect::<Vec<_>>(),
         [
             ("server/discover", Some(Revision::V2026_07_28)),
             ("initialize", None),
@@ -588,7 +590,7 @@ async fn the_revision_is_known_from_the_first_modern_request_and_never_in_the_ha
     );
 }
 
-type Seen = std::sync::Arc<std::sync::Mutex<Vec<(&'static str, Option<Revision>)>>>;
+type Seen = std::sync::Arc<std::sync::Mutex<Vec<(String, Option<Revision>)>>>;
 
 struct Watched<T> {
     inner: T,
@@ -601,17 +603,17 @@ impl<T: Transport> Transport for Watched<T> {
     }
 
     fn request(&self, out: Outgoing) -> Replies {
-        self.seen.lock().unwrap().push((out.method.unwrap(), out.revision));
+        self.seen.lock().unwrap().push((out.method.clone().unwrap().to_string(), out.revision));
         self.inner.request(out)
     }
 
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
-        self.seen.lock().unwrap().push((out.method.unwrap(), out.revision));
+        self.seen.lock().unwrap().push((out.method.clone().unwrap().to_string(), out.revision));
         self.inner.send(out)
     }
 
     fn agreed(&self, to: &Agreed) {
-        self.seen.lock().unwrap().push(("agreed", Some(to.revision)));
+        self.seen.lock().unwrap().push(("agreed".to_owned(), Some(to.revision)));
         self.inner.agreed(to);
     }
 

@@ -219,7 +219,7 @@ async fn a_handshake_whose_end_is_never_answered_ends_by_its_timeout() {
         _ => rest(request),
     })
     .await;
-    let limits = Limits::default().request(Duration::from_millis(300));
+    let limits = Limits::default().request_timeout(Duration::from_millis(300));
     let connecting = Client::builder(implementation!()).limits(limits).connect(Http::new(server.url()));
     let outcome = tokio::time::timeout(SOON, connecting).await;
     let error = outcome.expect("connecting hangs").unwrap_err();

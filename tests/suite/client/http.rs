@@ -128,7 +128,8 @@ async fn c059_a_web_page_is_an_error_that_shows_it() {
 /// A page that never ends says as much in its first bytes as one that does.
 #[tokio::test]
 async fn c059_a_page_without_end_is_an_error_that_shows_it() {
-    let limits = Limits::default().probe(Duration::from_millis(300)).request(Duration::from_millis(600));
+    let limits =
+        Limits::default().probe_timeout(Duration::from_millis(300)).request_timeout(Duration::from_millis(600));
     for status in [200, 404] {
         let page = Answer::new(status, "text/html", "<html>login</html>").without_end();
         let server = HttpPeer::start(move |_| page.clone()).await;
@@ -141,7 +142,8 @@ async fn c059_a_page_without_end_is_an_error_that_shows_it() {
 /// Whoever has to log in must be told so, and not be taken for a legacy server.
 #[tokio::test]
 async fn c105_a_401_without_end_is_a_401() {
-    let limits = Limits::default().probe(Duration::from_millis(300)).request(Duration::from_millis(600));
+    let limits =
+        Limits::default().probe_timeout(Duration::from_millis(300)).request_timeout(Duration::from_millis(600));
     let server = HttpPeer::start(|_| Answer::new(401, "text/html", "<html>login</html>").without_end()).await;
     let client = Client::builder(implementation!()).limits(limits).connect(Http::new(server.url()));
     let error = soon(client).await.unwrap_err();
@@ -388,21 +390,29 @@ async fn a_body_over_the_limit_is_an_error_and_is_not_read_on() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_a_transport_error_without_the_url() {
     let vacant = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    for url in [format!("http://{vacant}/mcp?key=secret"), "no url".into(), "ftp://127.0.0.1/".into()] {
-        for era in [None, Some(Era::Modern), Some(Era::Legacy)] {
-            let error = match era {
-                None => soon(over_http(&url)).await.unwrap_err(),
-                Some(era) => soon(connect_in(era, Http::new(&url))).await.unwrap_err(),
-            };
-            assert_eq!(error.kind(), ErrorKind::TransportError, "{url}: {error}");
-            let (mut told, mut source) = (error.to_string(), std::error::Error::source(&error));
-            while let Some(cause) = source {
-                told += &format!(": {cause}");
-                source = cause.source();
-            }
-            assert!(!told.contains("secret"), "{told}");
-            assert!(std::error::Error::source(&error).is_some(), "what happened is told: {told}");
+    let url = format!("http://{vacant}/mcp?key=secret");
+    for era in [None, Some(Era::Modern), Some(Era::Legacy)] {
+        let error = match era {
+            None => soon(over_http(&url)).await.unwrap_err(),
+            Some(era) => soon(connect_in(era, Http::new(&url))).await.unwrap_err(),
+        };
+        assert_eq!(error.kind(), ErrorKind::TransportError, "{url}: {error}");
+        let (mut told, mut source) = (error.to_string(), std::error::Error::source(&error));
+        while let Some(cause) = source {
+            told += &format!(": {cause}");
+            source = cause.source();
         }
+        assert!(!told.contains("secret"), "{told}");
+        assert!(std::error::Error::source(&error).is_some(), "what happened is told: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_url_that_is_none_is_the_callers_fault_and_is_not_repeated() {
+    for url in ["no url: secret", "ftp://secret@127.0.0.1/", "http://:secret", "http://127.0.0.1:secret/", ""] {
+        let error = soon(over_http(url)).await.unwrap_err();
+        assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller), "{url}: {error}");
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     }
 }
 

@@ -192,7 +192,7 @@ async fn questions_that_cannot_be_answered_fill_no_memory() {
     let counting = census.clone();
     let ping = move |id| counting.frame(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
     let script = [legacy(), vec![expect(json!({ "method": "tools/call" })), flood(PINGS, ping)]].concat();
-    let inner = ScriptedPeer::new(script).into_transport(&limits);
+    let inner = ScriptedPeer::new(script).into_transport(&limits).unwrap();
     let stuck = Arc::<AtomicUsize>::default();
     let client = Client::builder(implementation!()).connect(Stuck { inner, stuck: stuck.clone() }).await.unwrap();
     // Whether it is answered does not matter; the reader has had all the time of the world.

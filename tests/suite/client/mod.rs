@@ -88,7 +88,7 @@ async fn connected(era: Era, script: impl IntoIterator<Item = Step>) -> (Client,
 
 /// Connects in that era and in no other.
 async fn connect_in(era: Era, transport: impl IntoTransport) -> Result<Client, Error> {
-    let revisions = Revision::ALL.into_iter().filter(|revision| revision.era() == era);
+    let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == era);
     Client::builder(implementation!()).revisions(revisions).connect(transport).await
 }
 

@@ -65,7 +65,7 @@ async fn c137_but_not_for_ever() {
         peer.closed_or_cancelled().await;
     }
     // The same by the limits, which hold for every call.
-    let limits = Limits::default().request(SECOND).request_at_most(2 * SECOND);
+    let limits = Limits::default().request_timeout(SECOND).request_timeout_max(2 * SECOND);
     let peer = ScriptedPeer::new(modern().into_iter().chain(slow(6)));
     let client = Client::builder(implementation!()).limits(limits).connect(peer).await.unwrap();
     let start = Instant::now();

@@ -216,7 +216,8 @@ async fn c089_bytes_that_are_no_text_come_to_an_end() {
 
 #[tokio::test]
 async fn c090_an_event_without_a_blank_line_is_none() {
-    let limits = Limits::default().probe(Duration::from_millis(200)).request(Duration::from_millis(400));
+    let limits =
+        Limits::default().probe_timeout(Duration::from_millis(200)).request_timeout(Duration::from_millis(400));
     let server = HttpPeer::start(|_| {
         Answer::events(format!(
             "data: {}\n",
@@ -227,7 +228,7 @@ async fn c090_an_event_without_a_blank_line_is_none() {
     })
     .await;
     for era in ERAS {
-        let revisions = Revision::ALL.into_iter().filter(|revision| revision.era() == era);
+        let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == era);
         let client = Client::builder(implementation!()).limits(limits.clone()).revisions(revisions);
         let start = Instant::now();
         let error = soon(client.connect(Http::new(server.url()))).await.unwrap_err();

@@ -269,10 +269,10 @@ async fn c160_a_list_that_does_not_end_is_an_error_that_says_why() {
         assert!(error.to_string().contains("page"), "{error}");
         assert!(asked <= most, "{asked} pages were asked for");
     }
-    let (error, asked) = endless(Limits::default().pages(10), |asked| json!(asked.to_string())).await;
+    let (error, asked) = endless(Limits::default().max_pages(10), |asked| json!(asked.to_string())).await;
     assert_eq!((error.kind(), asked), (ErrorKind::ProtocolInvalid, 10));
     let (error, asked) = endless(Limits::default(), |asked| json!(asked.to_string())).await;
-    assert_eq!((error.kind(), asked), (ErrorKind::ProtocolInvalid, Limits::default().pages));
+    assert_eq!((error.kind(), asked), (ErrorKind::ProtocolInvalid, Limits::default().max_pages));
 }
 
 /// As many pages as the limit allows are walked.
@@ -282,7 +282,7 @@ async fn c160_the_last_page_may_be_the_last_one_allowed() {
         let script =
             [page(None, &["a"], json!("2")), page(Some("2"), &["b"], json!("3")), page(Some("3"), &["c"], json!(null))];
         let peer = ScriptedPeer::new(modern().into_iter().chain(script.concat()));
-        let client = Client::builder(implementation!()).limits(Limits::default().pages(pages)).connect(peer);
+        let client = Client::builder(implementation!()).limits(Limits::default().max_pages(pages)).connect(peer);
         assert_eq!(client.await.unwrap().tools().await.is_ok(), good, "{pages}");
     }
 }

@@ -207,8 +207,8 @@ impl Connector for ScriptedPeer {
 impl IntoTransport for ScriptedPeer {
     type Transport = Duplex<Self>;
 
-    fn into_transport(self, limits: &Limits) -> Self::Transport {
-        Duplex::new(self, limits)
+    fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error> {
+        Ok(Duplex::new(self, limits))
     }
 }
 

@@ -50,7 +50,7 @@ async fn a_cancelled_calls_token_fires() {
 /// The same where the server's limit ends the call.
 #[tokio::test(start_paused = true)]
 async fn a_timed_out_calls_token_fires() {
-    let (server, fired) = fixture::watched(Limits::default().handler(Some(Duration::from_secs(5))));
+    let (server, fired) = fixture::watched(Limits::default().handler_timeout(Some(Duration::from_secs(5))));
     let mut peer = Peer::memory(server);
     peer.say(&call(1, "watched", json!({}))).await;
     assert_eq!(peer.hear().await["result"]["isError"], true);
@@ -130,7 +130,7 @@ fn ways(revision: Revision) -> Vec<(&'static str, Post)> {
 async fn c068_a_caller_that_hangs_up_cancels_its_call() {
     for revision in [Revision::V2025_03_26, Revision::V2025_11_25, Revision::LATEST] {
         for (way, post) in ways(revision) {
-            let server = everything_server::server_with(Limits::default().quiet(Duration::from_millis(20)));
+            let server = everything_server::server_with(Limits::default().keep_alive(Duration::from_millis(20)));
             let served = Served::start(server.clone()).await;
             let mut connection = served.connect().await;
             connection.write(&post.bytes(served.address)).await;

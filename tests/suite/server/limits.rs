@@ -150,7 +150,8 @@ async fn large_answers_that_nobody_reads_are_bounded() {
 /// Who reads nothing at all is given up after a while, or a host that hangs holds a server and its calls for ever.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_never_reads_is_given_up() {
-    let server = everything_server::server_with(Limits::default().stall(Duration::from_secs(5)).queue_messages(4));
+    let server =
+        everything_server::server_with(Limits::default().stall_timeout(Duration::from_secs(5)).queue_messages(4));
     let (here, there) = memory();
     let serving = tokio::spawn(serve(server.clone(), there));
     let (_source, mut sink) = here.split();
@@ -187,7 +188,7 @@ async fn a_peer_that_asks_for_little_may_leave_it_unread() {
 /// Slow is not stalled: as long as something is read now and then, nobody is given up.
 #[tokio::test(start_paused = true)]
 async fn a_slow_peer_is_not_given_up() {
-    let limits = Limits::default().stall(Duration::from_secs(5)).queue_messages(4);
+    let limits = Limits::default().stall_timeout(Duration::from_secs(5)).queue_messages(4);
     let (here, there) = memory();
     let serving = tokio::spawn(serve(everything_server::server_with(limits), there));
     let (mut source, mut sink) = here.split();
@@ -210,7 +211,7 @@ async fn a_slow_peer_is_not_given_up() {
 /// The same within one large answer, of which a byte stream takes a little at a time.
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_of_one_large_answer_is_not_given_up() {
-    let limits = Limits::default().stall(Duration::from_secs(5)).queue_messages(4);
+    let limits = Limits::default().stall_timeout(Duration::from_secs(5)).queue_messages(4);
     let (mut here, there) = tokio::io::duplex(1000);
     let (reader, writer) = tokio::io::split(there);
     let serving = tokio::spawn(mcp_stdio::serve_lines(everything_server::server_with(limits), reader, writer));
@@ -239,14 +240,14 @@ async fn a_bound_of_zero_is_no_hang() {
         ("waiting", Limits::default().waiting(0)),
         ("queue_messages", Limits::default().queue_messages(0)),
         ("queue_bytes", Limits::default().queue_bytes(0)),
-        ("page", Limits::default().page(0)),
+        ("page_size", Limits::default().page_size(0)),
         ("batch", Limits::default().batch(0)),
-        ("handler", Limits::default().handler(Some(Duration::ZERO))),
+        ("handler_timeout", Limits::default().handler_timeout(Some(Duration::ZERO))),
         ("cursor_bytes", Limits::default().cursor_bytes(0)),
         ("nesting", Limits::default().nesting(0)),
         ("id_bytes", Limits::default().id_bytes(0)),
-        ("stall", Limits::default().stall(Duration::ZERO)),
-        ("grace", Limits::default().grace(Duration::ZERO)),
+        ("stall_timeout", Limits::default().stall_timeout(Duration::ZERO)),
+        ("shutdown_grace", Limits::default().shutdown_grace(Duration::ZERO)),
         ("message_bytes", Limits::default().message_bytes(0)),
     ] {
         let (here, there) = memory();
@@ -276,7 +277,7 @@ async fn a_bound_of_zero_is_no_hang() {
 /// A page of nothing that says there is more, or says nothing of what there is, hides every tool.
 #[tokio::test(start_paused = true)]
 async fn a_page_of_zero_hides_no_tools() {
-    let mut peer = Peer::memory(everything_server::server_with(Limits::default().page(0)));
+    let mut peer = Peer::memory(everything_server::server_with(Limits::default().page_size(0)));
     let (mut tools, mut cursor) = (0, Value::Null);
     for id in 0..20 {
         let params = json!({ "cursor": cursor, "_meta": super::modern_meta() });
@@ -294,7 +295,7 @@ async fn a_page_of_zero_hides_no_tools() {
 /// Keep-alives without a pause between them would be a flood.
 #[tokio::test]
 async fn a_quiet_of_zero_is_no_flood() {
-    let served = Served::start(everything_server::server_with(Limits::default().quiet(Duration::ZERO))).await;
+    let served = Served::start(everything_server::server_with(Limits::default().keep_alive(Duration::ZERO))).await;
     let response = served.send(Post::speaking(mcp_core::Revision::LATEST, call(1, "sleep", json!({ "ms": 50 })))).await;
     assert_eq!(response.messages().len(), 1);
     assert!(response.body.len() < 100_000, "{} bytes within 50 ms", response.body.len());

@@ -44,8 +44,8 @@ async fn c036_calls_that_wait_may_finish_too() {
 async fn c036_the_grace_is_bounded() {
     for (limits, grace) in [
         (Limits::default(), Duration::from_secs(10)),
-        (Limits::default().grace(Duration::from_secs(2)), Duration::from_secs(2)),
-        (Limits::default().grace(Duration::ZERO), Duration::ZERO),
+        (Limits::default().shutdown_grace(Duration::from_secs(2)), Duration::from_secs(2)),
+        (Limits::default().shutdown_grace(Duration::ZERO), Duration::ZERO),
         (Limits::default().in_flight(1), Duration::from_secs(10)),
     ] {
         let server = everything_server::server_with(limits);

@@ -79,7 +79,7 @@ async fn c050_no_task_is_left_of_hundreds_of_connections() {
 #[tokio::test]
 async fn a_stream_is_kept_alive_while_nothing_happens() {
     let served =
-        Served::start(everything_server::server_with(Limits::default().quiet(Duration::from_millis(30)))).await;
+        Served::start(everything_server::server_with(Limits::default().keep_alive(Duration::from_millis(30)))).await;
     let response = served.send(modern(call(1, "sleep", json!({ "ms": 900 })))).await;
     let parts = events(response.text());
     let comments = parts.iter().filter(|part| matches!(part, Event::Comment(_))).count();
@@ -104,7 +104,7 @@ async fn events_are_not_held_back() {
 /// A stream that nobody reads is given up, and its call with it; the answer would come to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unread_stream_is_given_up() {
-    let limits = Limits::default().stall(Duration::from_millis(300)).queue_messages(16);
+    let limits = Limits::default().stall_timeout(Duration::from_millis(300)).queue_messages(16);
     let server = everything_server::server_with(limits);
     let served = Served::start(server.clone()).await;
     let mut connection = Connection::narrow(served.address).await;
@@ -123,7 +123,7 @@ async fn an_unread_stream_is_given_up() {
 /// A slow reader is no stalled one: as long as something is read, the call goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_reader_is_not_given_up() {
-    let limits = Limits::default().stall(Duration::from_millis(1500)).queue_messages(16);
+    let limits = Limits::default().stall_timeout(Duration::from_millis(1500)).queue_messages(16);
     let served = Served::start(everything_server::server_with(limits)).await;
     let mut connection = Connection::narrow(served.address).await;
     let post = modern(call_with_token(1, "count", json!({ "n": 3000 }), "t"));

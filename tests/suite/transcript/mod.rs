@@ -159,11 +159,11 @@ fn limit(limits: Limits, name: &str, value: &str) -> Option<Limits> {
         "waiting" => limits.waiting(number()?),
         "queue_messages" => limits.queue_messages(number()?),
         "queue_bytes" => limits.queue_bytes(number()?),
-        "page" => limits.page(number()?),
-        "handler" => limits.handler(Some(time()?)),
-        "quiet" => limits.quiet(time()?),
-        "stall" => limits.stall(time()?),
-        "grace" => limits.grace(time()?),
+        "page_size" => limits.page_size(number()?),
+        "handler_timeout" => limits.handler_timeout(Some(time()?)),
+        "keep_alive" => limits.keep_alive(time()?),
+        "stall_timeout" => limits.stall_timeout(time()?),
+        "shutdown_grace" => limits.shutdown_grace(time()?),
         _ => return None,
     })
 }

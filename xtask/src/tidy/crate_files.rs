@@ -1,4 +1,5 @@
-//! Every crate under `crates/` has a README, a changelog with an open section, and the workspace's lints.
+//! Every crate under `crates/` has a README, the license texts, a changelog with an open section, and the workspace's
+//! lints.
 
 use crate::tidy::Problem;
 use crate::tidy::repository::Repository;
@@ -17,6 +18,11 @@ fn check_package(repository: &Repository, package: &Package) -> Vec<Problem> {
     let mut problems = Vec::new();
     if text(&readme).is_none_or(|readme| readme.trim().is_empty()) {
         problems.push(Problem::new(&readme, 1, "every crate has a README"));
+    }
+    for license in ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| format!("{folder}/{name}")) {
+        if text(&license).is_none() {
+            problems.push(Problem::new(&license, 1, "every crate is published with its license texts"));
+        }
     }
     match text(&changelog) {
         None => problems.push(Problem::new(&changelog, 1, "every crate has a changelog")),
@@ -51,8 +57,12 @@ mod tests {
 
     fn problems(files: &[(&str, &str)]) -> Vec<String> {
         let mut repository = package("crates", "mcp-core", &[]);
-        repository.files =
-            files.iter().map(|(name, text)| (format!("crates/mcp-core/{name}"), text.to_string())).collect();
+        let licenses = [("LICENSE-MIT", ""), ("LICENSE-APACHE", "")];
+        repository.files = files
+            .iter()
+            .chain(&licenses)
+            .map(|(name, text)| (format!("crates/mcp-core/{name}"), text.to_string()))
+            .collect();
         check(&repository).iter().map(ToString::to_string).collect()
     }
 
@@ -68,6 +78,16 @@ mod tests {
             "crates/mcp-core/CHANGELOG.md:1: every crate has a changelog",
         ];
         assert_eq!(problems(&[("Cargo.toml", MANIFEST)]), expected);
+    }
+
+    #[test]
+    fn a_missing_license_is_named() {
+        let mut repository = package("crates", "mcp-core", &[]);
+        repository.files = [("crates/mcp-core/LICENSE-MIT".to_owned(), String::new())].into();
+        let found: Vec<_> = check(&repository).iter().map(ToString::to_string).collect();
+        let missing = "crates/mcp-core/LICENSE-APACHE:1: every crate is published with its license texts";
+        assert!(found.iter().any(|problem| problem == missing), "{found:?}");
+        assert!(!found.iter().any(|problem| problem.contains("LICENSE-MIT")), "{found:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::workspace::{self, Package};
 /// The folders that are read, and what is read in them.
 const FOLDERS: &[&str] = &["crates", "docs", "tests"];
 const EXTENSIONS: &[&str] = &["md", "rs", "toml"];
+const LICENSE: &str = "LICENSE-";
 
 /// Everything is in memory, so that a check can be shown a made-up repository.
 #[derive(Debug, Default)]
@@ -62,12 +63,17 @@ fn read_folder(folder: &Path, root: &Path, files: &mut BTreeMap<String, String>)
             if path.file_name().is_some_and(|name| name != "target") {
                 read_folder(&path, root, files)?;
             }
-        } else if path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known)) {
+        } else if is_read(&path) {
             let text = fs::read_to_string(&path).doing(|| format!("reading {}", path.display()))?;
             files.insert(workspace::relative(&path, root), text);
         }
     }
     Ok(())
+}
+
+fn is_read(path: &Path) -> bool {
+    let is_license = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LICENSE));
+    is_license || path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// Made-up repositories for the tests of the checks.

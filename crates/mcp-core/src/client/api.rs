@@ -42,7 +42,7 @@ impl Client {
 
     pub(super) fn new(caller: Caller, connected: Connected, router: Router) -> Self {
         router.agreed(connected.revision);
-        caller.transport.agreed(&Agreed { revision: connected.revision });
+        caller.transport.agreed(&Agreed::new(connected.revision));
         Self(Arc::new(Inner { caller, connected, router }))
     }
 
@@ -75,9 +75,9 @@ impl Client {
     /// A definition that cannot be read costs only itself, and a warning.
     ///
     /// # Errors
-    /// When the server fails, or its pages do not come to an end ([`Limits::pages`](crate::Limits)).
+    /// When the server fails, or its pages do not come to an end ([`Limits::max_pages`](crate::Limits)).
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
-        let most = self.0.caller.limits.pages;
+        let most = self.0.caller.limits.max_pages;
         let (mut tools, mut cursor, mut seen) = (Vec::new(), None, HashSet::new());
         loop {
             let params = PaginatedParams { cursor };
@@ -129,7 +129,7 @@ impl Client {
     ) -> Result<T, Error> {
         let outcome = self.call_raw_with(name, arguments, options).await?;
         if outcome.is_error {
-            return Err(Error::new(ErrorKind::HandlerFailed, outcome.to_text()).blaming(Blame::Peer));
+            return Err(failed(name, &outcome));
         }
         result::value(&outcome)
     }
@@ -201,6 +201,13 @@ fn arguments_of(arguments: &impl Serialize) -> Result<Option<Raw>, Error> {
         raw if raw.is_object() => Ok(Some(raw)),
         _ => Err(Error::new(ErrorKind::InvalidParams, "a tool's arguments must be an object").blaming(Blame::Caller)),
     }
+}
+
+/// The tool's own words, where it has any.
+fn failed(name: &str, outcome: &CallToolResult) -> Error {
+    let words = Some(outcome.to_text()).filter(|text| !text.trim().is_empty());
+    let words = words.unwrap_or_else(|| format!("the tool `{name}` failed and did not say why"));
+    Error::new(ErrorKind::HandlerFailed, words).blaming(Blame::Peer)
 }
 
 fn endless() -> Error {

@@ -26,7 +26,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Speaks only these revisions; with none given, all. Default: all, the modern era being tried first.
+    /// Speaks only these revisions. Default: all, the modern era being tried first.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = Revisions::of(revisions);
         self
@@ -34,16 +34,17 @@ impl ClientBuilder {
 
     /// Sets the bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.at_least_one();
         self
     }
 
     /// Connects, and finds out what the server speaks.
     ///
     /// # Errors
-    /// When no connection can be made, or the two sides have no revision in common.
+    /// When no connection can be made, or the two sides have no revision in common, as when the client was given none.
     pub async fn connect<T: IntoTransport>(self, transport: T) -> Result<Client, Error> {
-        let transport = Arc::new(transport.into_transport(&self.limits));
+        self.revisions.check()?;
+        let transport = Arc::new(transport.into_transport(&self.limits)?);
         let caller = Caller::new(transport, self.limits.clone());
         let inbox = Inbox::new(&self.limits);
         // The server may ask something before the handshake is over.

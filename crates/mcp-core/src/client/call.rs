@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::StreamExt;
 use mcp_jsonrpc::{ByteString, Notification, Raw, Request, RequestId, Response};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
@@ -42,13 +43,13 @@ impl CallOptions {
         Self::default()
     }
 
-    /// How long to wait for the reply without hearing of progress. Default: [`Limits::request`].
+    /// How long to wait for the reply without hearing of progress. Default: [`Limits::request_timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long to wait at most, with progress. Default: [`Limits::request_at_most`].
+    /// How long to wait at most, with progress. Default: [`Limits::request_timeout_max`].
     pub fn at_most(mut self, at_most: Duration) -> Self {
         self.at_most = Some(at_most);
         self
@@ -139,15 +140,21 @@ impl Caller {
         let progress_token = (M::NAME == crate::method::CallTool::NAME).then_some(&id);
         let params = compose(params, &speech.meta(progress_token))?;
         let frame = mcp_jsonrpc::Message::Request(Request::new(id.clone(), M::NAME, Some(params))).encode();
-        let out = Outgoing { frame, id: Some(id), method: Some(M::NAME), name, revision: speech.revision() };
+        let out = Outgoing {
+            frame,
+            id: Some(id),
+            method: Some(ByteString::from_static(M::NAME)),
+            name,
+            revision: speech.revision(),
+        };
         self.await_response(self.transport.request(out), options).await
     }
 
     /// Leaving early drops `replies`, and that cancels the request.
     async fn await_response(&self, mut replies: Replies, mut options: CallOptions) -> Result<Response, Error> {
-        let patience = options.timeout.unwrap_or(self.limits.request);
+        let patience = options.timeout.unwrap_or(self.limits.request_timeout);
         let start = Instant::now();
-        let end = start + options.at_most.unwrap_or(self.limits.request_at_most.max(patience));
+        let end = start + options.at_most.unwrap_or(self.limits.request_timeout_max.max(patience));
         let mut deadline = (start + patience).min(end);
         loop {
             match timeout_at(deadline, replies.next()).await {

@@ -58,7 +58,7 @@ type Answer = Result<DiscoverResult, String>;
 async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error> {
     let speech = Speech::Modern(speech);
     let is_shared = caller.transport.is_shared();
-    let patience = if is_shared { caller.limits.probe } else { caller.limits.request };
+    let patience = if is_shared { caller.limits.probe_timeout } else { caller.limits.request_timeout };
     let options = CallOptions::new().timeout(patience);
     let outcome = match caller.respond::<Discover>(&speech, &Default::default(), None, options).await {
         Ok(Response { outcome: Err(object), .. }) => Ok(Err(object)),
@@ -94,9 +94,7 @@ fn modern_connection(client: &ClientBuilder, revision: Revision, answer: Answer)
 }
 
 fn server_info(result: &DiscoverResult) -> Option<Implementation> {
-    let meta = result.meta.as_ref()?;
-    let members = mcp_jsonrpc::Members::scan(meta.as_str(), &[meta_key::SERVER_INFO]).ok()?;
-    meta.slice(members.get(0)?).decode().ok()
+    result.meta.as_ref()?.member(meta_key::SERVER_INFO)?.decode().ok()
 }
 
 /// `probed` is what the server said to the probe before; where the handshake fails too, the error tells both.
@@ -128,7 +126,7 @@ fn only_legacy(probed: Option<Answer>) -> Error {
 }
 
 fn nothing_in_common(theirs: &[String]) -> Error {
-    let theirs: Vec<_> = theirs.iter().take(16).map(|date| crate::fault::shortened(date)).collect();
+    let theirs: Vec<_> = theirs.iter().take(16).map(|date| crate::shown(date)).collect();
     let theirs = match theirs.as_slice() {
         [] => "does not say what it speaks".to_owned(),
         some => format!("speaks {}", some.join(", ")),

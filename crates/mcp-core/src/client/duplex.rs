@@ -5,25 +5,25 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
-use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, MalformedKind, Members, Message, Notification, RequestId, decode};
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, MalformedKind, Message, Notification, RequestId, decode};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Blame, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
-    client::{Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending},
+    Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
+    client::{Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending, progress_token},
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
     wire,
 };
 
-/// What opens a shared wire, and opens it again after it was lost.
+/// What opens a shared wire. It is asked once for each connection: again where a server has to be connected to anew to
+/// speak another era, and after a connection was lost.
 pub trait Connector: Send + Sync + 'static {
-    /// The wire.
+    /// What is opened.
     type Wire: Wire;
 
-    /// Opens it.
+    /// Opens the wire, anew each time.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -128,7 +128,7 @@ impl<C> Drop for Duplex<C> {
 impl Link {
     fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
         let waiter = Arc::new(Waiter::new(&self.limits));
-        let cancel = out.to_cancel().filter(|_| out.method != Some(Initialize::NAME));
+        let cancel = out.to_cancel().filter(|_| !out.calls(Initialize::NAME));
         if !lock(&self.pending).begin(id.clone(), waiter.clone()) || !self.push(out.frame) {
             return Replies::new(futures_util::stream::iter([Err(closed(None))]));
         }
@@ -215,10 +215,7 @@ impl Link {
 
     /// Who waits for the request that a progress notification is about.
     fn waiter_of(&self, notification: &Notification) -> Option<Arc<Waiter>> {
-        let params = notification.params.as_ref().filter(|_| notification.method == notification::PROGRESS)?;
-        let members = Members::scan(params.as_str(), &["progressToken"]).ok()?;
-        let token = RequestId::parse_shared(params.slice(members.get(0)?), self.limits.id_bytes).ok()?;
-        lock(&self.pending).peek(&token).cloned()
+        lock(&self.pending).peek(&progress_token(notification, self.limits.id_bytes)?).cloned()
     }
 }
 

@@ -18,4 +18,4 @@ pub use api::Client;
 pub use builder::ClientBuilder;
 pub use call::CallOptions;
 pub use duplex::{Connector, Duplex};
-pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport};
+pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, progress_token};

@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use mcp_jsonrpc::{Members, Raw, Response};
 use serde::de::DeserializeOwned;
 
-use crate::{Blame, Era, Error, ErrorKind, fault::shortened, method::Method, types::CallToolResult};
+use crate::{Blame, Era, Error, ErrorKind, method::Method, shown, types::CallToolResult};
 
 /// The result of the method that was called, or the error that it was answered with.
 pub(crate) fn read<M: Method>(response: Response, era: Era) -> Result<M::Result, Error> {
@@ -30,7 +30,7 @@ fn check_type(result: &Raw) -> Result<(), Error> {
     match result.slice(kind).to_string_value().as_deref() {
         Ok("complete") => Ok(()),
         Ok(other) => {
-            Err(invalid(format!("the result is of the type {:?}, which this client does not handle", shortened(other))))
+            Err(invalid(format!("the result is of the type '{}', which this client does not handle", shown(other))))
         }
         Err(_) => Err(invalid("`resultType` is no string".into())),
     }
@@ -57,7 +57,7 @@ pub(crate) fn value<T: DeserializeOwned + 'static>(result: &CallToolResult) -> R
 }
 
 fn misfit(text: &str) -> Error {
-    let message = format!("the tool's result does not fit the type asked for: {:?}", shortened(text));
+    let message = format!("the tool's result does not fit the type asked for: '{}'", shown(text));
     Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
 }
 

@@ -68,7 +68,7 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
 }
 
 async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits) {
-    match timeout(limits.request, transport.send(out)).await {
+    match timeout(limits.request_timeout, transport.send(out)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "an answer could not be sent"),
         Err(_) => tracing::debug!("an answer was not taken in time"),

@@ -1,13 +1,18 @@
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use futures_core::Stream;
-use futures_util::{StreamExt, future::BoxFuture};
 use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, Raw, RequestId, Response, encode};
 
-use crate::{Error, Limits, Revision, mailbox::Mailbox, method::notification};
+use crate::{
+    BoxFuture, Error, Limits, ProgressToken, Revision, head::meta_key, mailbox::Mailbox, method::notification,
+};
 
 /// What a client speaks over. Users write their own; for a wire that both sides share, a
-/// [`Connector`](crate::client::Connector) is less work.
+/// [`Connector`](crate::client::Connector) is less work. A boxed transport is one too, to choose it at run time.
 pub trait Transport: Send + Sync + 'static {
     /// Connects. What the server sends on its own goes into `inbox`. May be called again after the connection was lost.
     ///
@@ -40,20 +45,49 @@ pub trait Transport: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
+        (**self).open(inbox)
+    }
+
+    fn request(&self, out: Outgoing) -> Replies {
+        (**self).request(out)
+    }
+
+    fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
+        (**self).send(out)
+    }
+
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
+    fn agreed(&self, to: &Agreed) {
+        (**self).agreed(to);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        (**self).close()
+    }
+}
+
 /// What makes a transport: a transport itself, a server in memory, the description of a child process, …
 pub trait IntoTransport {
-    /// The transport.
+    /// What it makes.
     type Transport: Transport;
 
-    /// Makes it, with the client's limits.
-    fn into_transport(self, limits: &Limits) -> Self::Transport;
+    /// Makes a transport that keeps the client's limits.
+    ///
+    /// # Errors
+    /// When the description is no good, as a URL that is none.
+    fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error>;
 }
 
 impl<T: Transport> IntoTransport for T {
     type Transport = T;
 
-    fn into_transport(self, _: &Limits) -> T {
-        self
+    fn into_transport(self, _: &Limits) -> Result<T, Error> {
+        Ok(self)
     }
 }
 
@@ -66,7 +100,7 @@ pub struct Outgoing {
     /// The request's id.
     pub id: Option<RequestId>,
     /// The method; none for a response.
-    pub method: Option<&'static str>,
+    pub method: Option<ByteString>,
     /// The parameter `name` or `uri`, where the method has it.
     pub name: Option<ByteString>,
     /// The revision spoken, once it is known.
@@ -74,8 +108,26 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
+    /// A request, or the response to one, as the transport is to carry it.
+    #[must_use]
+    pub fn new(message: &Message, revision: Option<Revision>) -> Self {
+        let (id, method) = match message {
+            Message::Request(request) => (Some(request.id.clone()), Some(request.method.clone())),
+            Message::Notification(notification) => (None, Some(notification.method.clone())),
+            _ => (None, None),
+        };
+        Self { frame: message.encode(), id, method, name: None, revision }
+    }
+
     pub(crate) fn notification(method: &'static str, params: Option<&Raw>, revision: Option<Revision>) -> Self {
-        Self { frame: encode::notification(method, params), id: None, method: Some(method), name: None, revision }
+        let frame = encode::notification(method, params);
+        Self { frame, id: None, method: Some(ByteString::from_static(method)), name: None, revision }
+    }
+
+    /// Whether it calls that method.
+    #[must_use]
+    pub fn calls(&self, method: &str) -> bool {
+        self.method.as_deref() == Some(method)
     }
 
     /// The notification that this request is given up.
@@ -97,7 +149,15 @@ pub struct Agreed {
     pub revision: Revision,
 }
 
-/// What comes back for one request: notifications, and then the response.
+impl Agreed {
+    /// An agreement on that revision.
+    #[must_use]
+    pub fn new(revision: Revision) -> Self {
+        Self { revision }
+    }
+}
+
+/// What comes back for one request, as a stream: notifications, and then the response.
 pub struct Replies(Pin<Box<dyn Stream<Item = Result<Incoming, Error>> + Send>>);
 
 /// What comes back for one request.
@@ -115,9 +175,13 @@ impl Replies {
     pub fn new(stream: impl Stream<Item = Result<Incoming, Error>> + Send + 'static) -> Self {
         Self(Box::pin(stream))
     }
+}
 
-    pub(crate) async fn next(&mut self) -> Option<Result<Incoming, Error>> {
-        self.0.next().await
+impl Stream for Replies {
+    type Item = Result<Incoming, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
     }
 }
 
@@ -127,13 +191,26 @@ impl std::fmt::Debug for Replies {
     }
 }
 
+/// The request that a progress notification is about, as its client numbers them: a request's token is its id.
+///
+/// `None` for other notifications, and where the token is longer than `most` bytes.
+///
+/// Specification: *Progress*.
+#[must_use]
+pub fn progress_token(notification: &Notification, most: usize) -> Option<ProgressToken> {
+    let params = notification.params.as_ref().filter(|_| notification.method == notification::PROGRESS)?;
+    ProgressToken::parse_shared(params.member(meta_key::PROGRESS_TOKEN)?, most).ok()
+}
+
 /// Where a transport puts what the server sends on its own: requests, and notifications about no request.
 #[derive(Debug, Clone)]
 pub struct Inbox(Arc<Mailbox<Message>>);
 
 impl Inbox {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self(Arc::new(Mailbox::new(limits)))
+    /// An empty inbox.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self(Arc::new(Mailbox::new(&limits.clone().at_least_one())))
     }
 
     /// Hands a message to the client, after waiting for room.
@@ -143,7 +220,8 @@ impl Inbox {
         self.0.push(message, bytes);
     }
 
-    pub(crate) async fn next(&self) -> Option<Message> {
+    /// The next message, which the client takes. Dropping the future loses nothing.
+    pub async fn next(&self) -> Option<Message> {
         self.0.pop().await
     }
 }

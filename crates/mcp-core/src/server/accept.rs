@@ -1,4 +1,4 @@
-//! Server path 3 of 10: decides the era of a request, once, and makes it an exchange. Before: `crates/mcp-jsonrpc/src/decode/mod.rs`. After: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`.
+//! Server path 3 of 11: decides the era of a request, once, and makes it an exchange. Before: `crates/mcp-jsonrpc/src/decode/mod.rs`. After: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use crate::{
     Era, Fault, Revision, Revisions,
     head::Head,
     server::{Core, Exchange, Reply, legacy, legacy::Session, modern},
+    shown,
 };
 
 /// What a wire knows of a request beside its bytes.
@@ -91,15 +92,12 @@ fn unsupported(requested: ByteString, supported: Revisions) -> Fault {
 }
 
 fn header_mismatch(header: Option<&str>, meta: &str) -> Fault {
-    use crate::fault::shortened;
     Fault::HeaderMismatch(match header {
-        None => "Header mismatch: the MCP-Protocol-Version header is missing".into(),
-        Some(header) => format!(
-            "Header mismatch: MCP-Protocol-Version header value '{}' does not match body value '{}'",
-            shortened(header).escape_debug(),
-            shortened(meta).escape_debug()
-        )
-        .into(),
+        None => "the MCP-Protocol-Version header is missing".into(),
+        Some(header) => {
+            format!("MCP-Protocol-Version header value '{}' does not match body value '{}'", shown(header), shown(meta))
+                .into()
+        }
     })
 }
 

@@ -12,7 +12,7 @@ use crate::{
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method},
-    server::{Arrival, Server, outlet::Queued, refusal},
+    server::{Arrival, Server, outlet::Queued},
 };
 
 /// Whether an array is a batch here: in a session by what was agreed on, over HTTP by the header.
@@ -51,7 +51,7 @@ pub(super) async fn answer(
     arrival: Arrival<'_>,
 ) -> Option<Bytes> {
     if !server.takes_batches(&arrival) {
-        return Some(server.encode(&refusal(not_taken())));
+        return Some(server.encode(&not_taken().into()));
     }
     let answers = join_all(items.into_iter().map(|item| answer_item(server, item, arrival.clone()))).await;
     let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
@@ -62,7 +62,7 @@ async fn answer_item(server: &Server, item: Result<Message, Malformed>, arrival:
     let reply = match item.and_then(admit) {
         Ok(Message::Request(request)) => server.answer(request, arrival).await,
         Ok(_) => return None,
-        Err(malformed) => refusal(malformed),
+        Err(malformed) => malformed.into(),
     };
     Some(server.encode(&reply))
 }
@@ -89,7 +89,7 @@ impl Drop for Gathering {
     fn drop(&mut self) {
         let answers = std::mem::take(&mut *lock(&self.answers));
         if !answers.is_empty() {
-            self.outbox.reply(None, encode::batch(&answers));
+            self.outbox.reply(encode::batch(&answers));
         }
     }
 }

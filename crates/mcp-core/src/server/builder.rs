@@ -1,12 +1,15 @@
 use std::sync::Arc;
 
 use mcp_jsonrpc::Raw;
-use tower::{BoxError, Layer, Service, util::BoxCloneSyncService};
+use tower::{BoxError, Layer, Service};
 
 use crate::{
     Error, Exchange, Limits, Reply, Revision, Revisions, Server, Tool, ToolRegistry,
     head::meta_key,
-    server::{Core, Inner, layers::BuildStack, layers::Stack},
+    server::{
+        Core, Inner,
+        layers::{self, BuildStack, Stack},
+    },
     types::Implementation,
 };
 
@@ -47,7 +50,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Accepts only these revisions; with none given, all. Default: all.
+    /// Accepts only these revisions. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = Revisions::of(revisions);
         self
@@ -55,7 +58,7 @@ impl ServerBuilder {
 
     /// Sets the bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.at_least_one();
         self
     }
 
@@ -84,7 +87,7 @@ impl ServerBuilder {
     /// ```
     pub fn layer<L, S>(mut self, layer: L) -> Self
     where
-        L: Layer<BoxCloneSyncService<Exchange, Reply, BoxError>, Service = S> + Send + 'static,
+        L: Layer<layers::InnerService, Service = S> + Send + 'static,
         S: Service<Exchange, Response = Reply> + Clone + Send + Sync + 'static,
         S::Error: Into<BoxError>,
         S::Future: Send + 'static,
@@ -96,7 +99,8 @@ impl ServerBuilder {
     /// The server.
     ///
     /// # Panics
-    /// When two tools have one name, or one has none; [`try_build`](Self::try_build) returns that as an error.
+    /// When two tools have one name, one has none, or no revision is accepted; [`try_build`](Self::try_build) returns that
+    /// as an error.
     #[must_use]
     pub fn build(self) -> Server {
         match self.try_build() {
@@ -108,8 +112,9 @@ impl ServerBuilder {
     /// The server, or what is wrong with it.
     ///
     /// # Errors
-    /// As [`ToolRegistry::add`].
+    /// As [`ToolRegistry::add`]; and when no revision is accepted.
     pub fn try_build(self) -> Result<Server, Error> {
+        self.revisions.check()?;
         let tools = ToolRegistry::default();
         tools.add(self.tools)?;
         let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);

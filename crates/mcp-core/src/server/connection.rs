@@ -1,4 +1,7 @@
-//! Server path 1 of 10 (shared wires): one loop a connection, whatever the wire. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+//! Server path 1 of 11 (shared wires): one loop a connection, whatever the wire. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+//!
+//! Its frames come from a `FrameSource` of `wire.rs`, in bytes from `mcp-stdio` or whatever wire it is. Steps 2 to 10 are
+//! called from here, and the last one takes what they have queued.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Members, Message, Notification, Raw, Request, RequestId};
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Message, Notification, Raw, Request, RequestId};
 use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, timeout, timeout_at},
@@ -28,22 +31,21 @@ use crate::{
         inflight::InFlight,
         legacy::Session,
         outlet::{Outlet, Queued},
-        refusal,
     },
     wire,
 };
 
 /// Serves one connection to its end: the peer's end of input, or a failure of the wire.
 ///
-/// Calls that run when the input ends may finish within [`Limits::grace`](crate::Limits). Dropping the future ends
+/// Calls that run when the input ends may finish within [`Limits::shutdown_grace`](crate::Limits). Dropping the future ends
 /// the connection and every call on it.
 ///
 /// # Errors
 /// [`ErrorKind::TransportError`] when the wire fails.
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
-    let grace = server.limits().grace;
-    let mut connection = Connection::new(server, sink.progress());
+    let grace = server.limits().shutdown_grace;
+    let mut connection = Connection::new(server, sink.writes());
     let outbox = connection.outbox.clone();
     let mut writing = std::pin::pin!(async {
         wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
@@ -149,7 +151,7 @@ impl Connection {
     /// A peer that does not read its answers is not read from either. One that reads slowly is waited for, one that does
     /// not read is not.
     async fn settled(&self) -> io::Result<()> {
-        let stall = self.server.limits().stall;
+        let stall = self.server.limits().stall_timeout;
         let taken = || (self.outbox.reads(), self.writes.as_ref().map(|writes| writes.load(Ordering::Relaxed)));
         loop {
             let before = taken();
@@ -208,15 +210,15 @@ impl Connection {
 
     fn on_malformed(&self, malformed: Malformed, to: &Destination) {
         tracing::debug!(error = %malformed.error.message, "a message could not be read");
-        self.send(&refusal(malformed), to);
+        self.send(&malformed.into(), to);
     }
 
     async fn on_request(&mut self, request: Request, to: Destination) {
         let limits = self.server.limits();
         if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
-            let why = "Invalid request: a request with this id is running";
+            let why = "a request with this id is running";
             self.refuse(request.id, Fault::InvalidRequest(why.into()), &to);
-        } else if Ping::is(&request) || self.tasks.len() < limits.in_flight.max(1) {
+        } else if Ping::is(&request) || self.tasks.len() < limits.in_flight {
             // Whether the server is alive shows at once, however much it has to do.
             self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting {
@@ -262,7 +264,7 @@ impl Connection {
     }
 
     async fn start_waiting(&mut self) {
-        while self.tasks.len() < self.server.limits().in_flight.max(1) {
+        while self.tasks.len() < self.server.limits().in_flight {
             let Some((request, to)) = self.waiting.pop_front() else { return };
             self.start(request, to).await;
         }
@@ -294,7 +296,7 @@ impl Connection {
 
     /// The input has ended: what runs may finish, within the grace.
     async fn finish(&mut self) {
-        let until = Instant::now() + self.server.limits().grace;
+        let until = Instant::now() + self.server.limits().shutdown_grace;
         while !self.tasks.is_empty() {
             if timeout_at(until, self.tasks.join_next()).await.is_err() {
                 tracing::debug!("calls outlived their connection's grace and were cancelled");
@@ -325,7 +327,7 @@ impl Connection {
 impl Destination {
     fn send(&self, outbox: &Mailbox<Queued>, frame: Bytes) {
         match self {
-            Self::Connection => outbox.reply(None, frame),
+            Self::Connection => outbox.reply(frame),
             Self::Batch(gathering) => gathering.add(frame),
         }
     }
@@ -333,6 +335,5 @@ impl Destination {
 
 /// The request that a cancellation names.
 fn request_id(params: &Raw, most: usize) -> Option<RequestId> {
-    let members = Members::scan(params.as_str(), &["requestId"]).ok()?;
-    RequestId::parse_shared(params.slice(members.get(0)?), most).ok()
+    RequestId::parse_shared(params.member("requestId")?, most).ok()
 }

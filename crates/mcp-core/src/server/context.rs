@@ -3,13 +3,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use futures_util::future::BoxFuture;
 use mcp_jsonrpc::{Raw, RequestId, encode};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Exchange, Revision,
+    BoxFuture, Exchange, Revision,
     head::ProgressToken,
     lock::lock,
     method::notification,
@@ -23,14 +22,14 @@ pub struct Context(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     exchange: Exchange,
-    cancellation: CancellationToken,
+    ended: CancellationToken,
     /// The last progress told, which the next one must exceed.
     progress: Mutex<f64>,
 }
 
 impl Context {
     pub(crate) fn new(exchange: Exchange) -> (Self, Guard) {
-        let inner = Inner { exchange, cancellation: CancellationToken::new(), progress: Mutex::new(f64::NEG_INFINITY) };
+        let inner = Inner { exchange, ended: CancellationToken::new(), progress: Mutex::new(f64::NEG_INFINITY) };
         let context = Self(Arc::new(inner));
         (context.clone(), Guard(context))
     }
@@ -65,12 +64,11 @@ impl Context {
         self.0.exchange.client_capabilities()
     }
 
-    /// Cancelled once the call is over: answered, timed out, or given up by the client.
+    /// Waits until the call is over: answered, timed out, or given up by the client.
     ///
     /// The handler's own future is dropped then, so this is for what it has spawned.
-    #[must_use]
-    pub fn cancellation(&self) -> CancellationToken {
-        self.0.cancellation.clone()
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.0.ended.clone().cancelled_owned()
     }
 
     /// Tells the client how far the call is, if it asked to be told; it is queued at once.
@@ -138,6 +136,6 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.0.cancellation.cancel();
+        self.0.0.ended.cancel();
     }
 }

@@ -1,4 +1,4 @@
-//! Server path 6 of 10: the method table, and the future that a call is. Before: `crates/mcp-core/src/server/mod.rs`. After: `crates/mcp-core/src/server/features/tools.rs`.
+//! Server path 6 of 11: the method table, and the future that a call is. Before: `crates/mcp-core/src/server/mod.rs` | `crates/mcp-core/src/server/layers.rs`. After: `crates/mcp-core/src/server/features/tools.rs`.
 
 use std::{
     future::Future,
@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 use crate::{
     Fault, Reply, Revision,
     method::CoreMethod,
-    server::{Core, Exchange, features::tools, legacy, modern, reply::Body, tool::Outcome},
+    server::{Core, Exchange, features::tools, legacy, modern, reply::Body},
 };
 
 /// Starts answering an exchange.
@@ -59,22 +59,32 @@ pub(super) struct Call {
 pub(crate) enum Running {
     /// Answered; taken once.
     Done(Option<Result<Body, Fault>>),
-    /// A handler runs.
+    /// A handler runs; its result is the method's already.
     Handler { future: Unwinding, timeout: Option<Timeout> },
 }
 
-type Unwinding = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Outcome>>>;
+/// A handler with all that its method does before and after it: one allocation a call.
+pub(crate) type Handling = BoxFuture<'static, Result<Body, Fault>>;
 
+type Unwinding = CatchUnwind<AssertUnwindSafe<Handling>>;
+
+/// How long a handler may run, and what it comes to then.
 pub(crate) struct Timeout {
-    after: Duration,
     sleep: Pin<Box<Sleep>>,
+    expired: fn(Duration, Revision) -> Result<Body, Fault>,
+    after: Duration,
+}
+
+impl Timeout {
+    pub(crate) fn new(after: Duration, expired: fn(Duration, Revision) -> Result<Body, Fault>) -> Self {
+        Self { sleep: Box::pin(tokio::time::sleep(after)), expired, after }
+    }
 }
 
 impl Running {
     /// Starts a handler; a panic on the way to its future is caught as one within it is.
-    pub(crate) fn start(timeout: Option<Duration>, start: impl FnOnce() -> BoxFuture<'static, Outcome>) -> Self {
+    pub(crate) fn start(timeout: Option<Timeout>, start: impl FnOnce() -> Handling) -> Self {
         let Ok(future) = catch_unwind(AssertUnwindSafe(start)) else { return Self::Done(Some(Err(panicked()))) };
-        let timeout = timeout.map(|after| Timeout { after, sleep: Box::pin(tokio::time::sleep(after)) });
         Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout }
     }
 
@@ -84,12 +94,12 @@ impl Running {
             Self::Handler { future, timeout } => (future, timeout),
         };
         match future.poll_unpin(cx) {
-            Poll::Ready(Ok(outcome)) => return Poll::Ready(tools::finish(outcome, revision)),
+            Poll::Ready(Ok(outcome)) => return Poll::Ready(outcome),
             Poll::Ready(Err(_)) => return Poll::Ready(Err(panicked())),
             Poll::Pending => {}
         }
         let Some(timeout) = timeout else { return Poll::Pending };
-        timeout.sleep.poll_unpin(cx).map(|()| tools::timed_out(timeout.after, revision))
+        timeout.sleep.poll_unpin(cx).map(|()| (timeout.expired)(timeout.after, revision))
     }
 }
 

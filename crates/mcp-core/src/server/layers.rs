@@ -1,4 +1,4 @@
-//! Where `tower` layers sit: between accepting a request and dispatching it.
+//! Server path 5 of 11 (with layers): `tower` layers sit between accepting a request and dispatching it. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
 
 use std::{
     convert::Infallible,
@@ -9,17 +9,43 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::FutureExt;
 use mcp_jsonrpc::RequestId;
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
-    Exchange, Fault, Reply, Revision,
+    BoxFuture, Exchange, Fault, Reply, Revision,
     server::{Core, dispatch, dispatch::Call},
 };
 
-/// A service whose layers are erased.
-type Layered = BoxCloneSyncService<Exchange, Reply, BoxError>;
+/// All that lies inside a layer: further layers, and the dispatch itself. A layer wraps it and calls it.
+#[derive(Clone, Debug)]
+pub struct InnerService(BoxCloneSyncService<Exchange, Reply, BoxError>);
+
+impl InnerService {
+    fn new<S>(service: S) -> Self
+    where
+        S: Service<Exchange, Response = Reply> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        Self(BoxCloneSyncService::new(service.map_err(Into::into)))
+    }
+}
+
+impl Service<Exchange> for InnerService {
+    type Response = Reply;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Reply, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, exchange: Exchange) -> Self::Future {
+        self.0.call(exchange)
+    }
+}
 
 /// The way from an exchange to its reply.
 #[derive(Clone)]
@@ -27,12 +53,12 @@ pub(super) enum Stack {
     /// Straight to dispatch.
     Bare,
     /// Through layers first.
-    Layered(Layered),
+    Layered(InnerService),
 }
 
 /// The innermost service: the dispatch itself. It never fails; what goes wrong is a reply too.
 #[derive(Clone)]
-pub struct Dispatch(Arc<Core>);
+struct Dispatch(Arc<Core>);
 
 impl Service<Exchange> for Dispatch {
     type Response = Reply;
@@ -49,8 +75,7 @@ impl Service<Exchange> for Dispatch {
 }
 
 /// What [`Dispatch`] returns.
-#[must_use = "futures do nothing unless they are polled"]
-pub struct Dispatching(Call);
+struct Dispatching(Call);
 
 impl Future for Dispatching {
     type Output = Result<Reply, Infallible>;
@@ -62,18 +87,18 @@ impl Future for Dispatching {
 
 /// Builds the stack of one layer around all that are inside it.
 pub(super) trait BuildStack: Send {
-    fn build(self: Box<Self>, inner: Layered) -> Layered;
+    fn build(self: Box<Self>, inner: InnerService) -> InnerService;
 }
 
 impl<L, S> BuildStack for L
 where
-    L: Layer<Layered, Service = S> + Send,
+    L: Layer<InnerService, Service = S> + Send,
     S: Service<Exchange, Response = Reply> + Clone + Send + Sync + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
 {
-    fn build(self: Box<Self>, inner: Layered) -> Layered {
-        BoxCloneSyncService::new(self.layer(inner).map_err(Into::into))
+    fn build(self: Box<Self>, inner: InnerService) -> InnerService {
+        InnerService::new(self.layer(inner))
     }
 }
 
@@ -83,12 +108,13 @@ impl Stack {
         if layers.is_empty() {
             return Self::Bare;
         }
-        let inner = BoxCloneSyncService::new(Dispatch(core.clone()).map_err(|never| match never {}));
-        Self::Layered(layers.into_iter().fold(inner, |inner, layer| layer.build(inner)))
+        Self::Layered(
+            layers.into_iter().fold(InnerService::new(Dispatch(core.clone())), |inner, layer| layer.build(inner)),
+        )
     }
 
     /// A layer's error is answered as a fault, and told to nobody but the log.
-    pub(super) fn call(service: &Layered, exchange: Exchange) -> BoxFuture<'static, Reply> {
+    pub(super) fn call(service: &InnerService, exchange: Exchange) -> BoxFuture<'static, Reply> {
         let (id, revision) = (exchange.id.clone(), exchange.revision);
         let answer = service.clone().oneshot(exchange);
         Box::pin(async move {

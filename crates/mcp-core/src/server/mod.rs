@@ -1,4 +1,4 @@
-//! Server path 5 of 10: the server itself, and the layers between accepting and dispatching. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
+//! Server path 5 of 11 (without layers): the server itself; `Server::call` hands an exchange on. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
 
 mod accept;
 mod batch;
@@ -30,20 +30,18 @@ pub use builder::ServerBuilder;
 pub use connection::serve;
 pub use context::{Context, Told};
 pub use exchange::Exchange;
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::FutureExt;
+
+pub use layers::InnerService;
 use layers::Stack;
-pub use layers::{Dispatch, Dispatching};
-use mcp_jsonrpc::{
-    Bytes, ErrorObject, Inbound, Malformed, MalformedKind, Message, Raw, Request, Response, code, decode,
-};
+use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Raw, Request, Response, decode};
 pub use registry::ToolRegistry;
 pub use reply::Reply;
-pub use stream::NotificationStream;
-pub(crate) use tool::Handler;
+pub use stream::CallStream;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
-    Fault, Limits, Revision, Revisions,
+    BoxFuture, Fault, Limits, Revisions,
     types::{Implementation, ServerCapabilities},
 };
 
@@ -129,7 +127,7 @@ impl Server {
             Inbound::One(Message::Request(request)) => Some(self.encode(&self.answer(request, arrival).await)),
             Inbound::One(_) => None,
             Inbound::Batch(items) => self.answer_batch(items, arrival).await,
-            Inbound::Malformed(malformed) => Some(self.encode(&refusal(malformed))),
+            Inbound::Malformed(malformed) => Some(self.encode(&malformed.into())),
             _ => None,
         }
     }
@@ -137,12 +135,8 @@ impl Server {
     /// Answers one request that came by itself; see [`handle`](Self::handle).
     pub async fn dispatch(&self, request: Request) -> Response {
         let id = request.id.clone();
-        let frame = self.encode(&self.answer(request, Arrival::alone()).await);
-        match decode(frame, &self.limits().decode()) {
-            Inbound::One(Message::Response(response)) => response,
-            // What this server writes is a response, unless its application broke the limits that it set itself.
-            _ => Response::new(id, Err(ErrorObject::new(code::INTERNAL_ERROR, "the reply breaks the limits"))),
-        }
+        let reply = self.answer(request, Arrival::alone()).await;
+        Response::new(id, reply.into_outcome(self.0.core.server_info.as_deref()))
     }
 
     async fn answer(&self, request: Request, arrival: Arrival<'_>) -> Reply {
@@ -151,8 +145,12 @@ impl Server {
             Err(reply) => reply,
         }
     }
+}
 
-    /// Reads a message. For transports, as all that follows.
+/// For those who write transports: a message takes the steps `decode`, [`accept`](Server::accept),
+/// [`call`](Server::call) and [`encode`](Server::encode), and [`handle`](Server::handle) is all of them at once.
+impl Server {
+    /// Reads a message.
     #[must_use]
     pub fn decode(&self, frame: Bytes) -> Inbound {
         let limits = self.limits();
@@ -240,11 +238,4 @@ impl Future for Answer {
             Answering::Layered(future) => future.poll_unpin(cx),
         }
     }
-}
-
-/// The answer to what is no message.
-pub(crate) fn refusal(malformed: Malformed) -> Reply {
-    // An answer to nothing is not answered under its id, which may be that of a request of the peer's own.
-    let id = malformed.id.filter(|_| malformed.kind != MalformedKind::Answer);
-    Reply::refusal(id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
 }

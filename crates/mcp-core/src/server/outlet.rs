@@ -14,23 +14,14 @@ use crate::mailbox::Mailbox;
 pub(crate) struct Queued {
     /// Which call it belongs to; calls of one connection never share a number. None once nothing can cancel it.
     pub(crate) call: Option<u64>,
-    pub(crate) kind: QueuedKind,
     pub(crate) frame: Bytes,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum QueuedKind {
-    /// How far a call is; a newer one makes an older one pointless.
-    Progress,
-    /// The answer; nothing comes after it.
-    Reply,
 }
 
 impl Mailbox<Queued> {
     /// Queues an answer, whatever is queued already.
-    pub(crate) fn reply(&self, call: Option<u64>, frame: Bytes) {
+    pub(crate) fn reply(&self, frame: Bytes) {
         let bytes = frame.len();
-        self.push(Queued { call, kind: QueuedKind::Reply, frame }, bytes);
+        self.push(Queued { call: None, frame }, bytes);
     }
 }
 
@@ -53,11 +44,11 @@ impl Outlet {
     /// Queues a progress notification; where the queue is full it replaces the newest one of the same call.
     pub(crate) fn progress(&self, frame: Bytes) {
         if let Self::Mailbox { mailbox, call, over } = self {
-            let (bytes, kind) = (frame.len(), QueuedKind::Progress);
+            let bytes = frame.len();
             mailbox.offer(
-                Queued { call: *call, kind, frame },
+                Queued { call: *call, frame },
                 bytes,
-                |old| old.call == *call && old.kind == kind,
+                |old| old.call == *call,
                 || !over.load(Ordering::SeqCst),
             );
         }

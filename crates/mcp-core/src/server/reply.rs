@@ -1,7 +1,7 @@
-//! Server path 8 of 10: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/features/tools.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
+//! Server path 9 of 11: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/tool.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use mcp_jsonrpc::{Raw, RequestId, encode};
+use mcp_jsonrpc::{ByteString, ErrorObject, Malformed, MalformedKind, Raw, RequestId, encode};
 use serde::Serialize;
 
 use crate::{Era, Fault, Revision};
@@ -88,31 +88,56 @@ impl Reply {
             let error = self.fault().unwrap_or(&Fault::Internal).to_error(self.revision);
             return encode::error(self.id.as_ref(), &error);
         };
-        match self.revision.era() {
-            Era::Legacy => encode_legacy(id, body),
-            Era::Modern => encode_modern(id, body, server_info),
-        }
+        let mut out = encode::open_result(id, room(body, server_info));
+        write_result(&mut out, self.revision, body, server_info);
+        encode::close_result(out)
+    }
+
+    /// The answer without its envelope.
+    pub(crate) fn into_outcome(self, server_info: Option<&str>) -> Result<Raw, ErrorObject> {
+        let body = self.outcome.map_err(|fault| fault.to_error(self.revision))?;
+        let mut out = BytesMut::with_capacity(room(&body, server_info));
+        write_result(&mut out, self.revision, &body, server_info);
+        let text = ByteString::try_from(out.freeze()).map_err(|_| Fault::Internal.to_error(self.revision))?;
+        Ok(Raw::assume_valid(text))
     }
 }
 
-fn encode_legacy(id: &RequestId, body: &Body) -> Bytes {
-    let meta = body.meta.as_ref().map(Raw::as_bytes);
-    let mut out = encode::open_result(id, body.members.len() + meta.map_or(0, <[u8]>::len) + ROOM);
-    out.put_u8(b'{');
-    if let Some(meta) = meta {
-        out.put_slice(br#""_meta":"#);
-        encode::one_line(&mut out, meta);
-        separate(&mut out, &body.members);
+/// The answer to what is no message.
+impl From<Malformed> for Reply {
+    fn from(malformed: Malformed) -> Self {
+        // An answer to nothing is not answered under its id, which may be that of a request of the peer's own.
+        let id = malformed.id.filter(|_| malformed.kind != MalformedKind::Answer);
+        Self::refusal(id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
+    }
+}
+
+/// How long a result may get: what this file adds fits into the number here.
+fn room(body: &Body, server_info: Option<&str>) -> usize {
+    let meta = body.meta.as_ref().map_or(0, |meta| meta.as_bytes().len());
+    80 + body.members.len() + meta + server_info.map_or(0, str::len)
+}
+
+fn write_result(out: &mut BytesMut, revision: Revision, body: &Body, server_info: Option<&str>) {
+    match revision.era() {
+        Era::Legacy => write_legacy(out, body),
+        Era::Modern => write_modern(out, body, server_info.unwrap_or_default()),
     }
     out.put_slice(&body.members);
     out.put_u8(b'}');
-    encode::close_result(out)
 }
 
-fn encode_modern(id: &RequestId, body: &Body, server_info: Option<&str>) -> Bytes {
+fn write_legacy(out: &mut BytesMut, body: &Body) {
+    out.put_u8(b'{');
+    if let Some(meta) = &body.meta {
+        out.put_slice(br#""_meta":"#);
+        encode::one_line(out, meta.as_bytes());
+        separate(out, &body.members);
+    }
+}
+
+fn write_modern(out: &mut BytesMut, body: &Body, server_info: &str) {
     let meta = body.meta.as_ref().map_or("", |meta| inner(meta.as_str()));
-    let server_info = server_info.unwrap_or_default();
-    let mut out = encode::open_result(id, body.members.len() + meta.len() + server_info.len() + ROOM);
     out.put_slice(br#"{"resultType":"complete""#);
     if body.cacheable {
         out.put_slice(br#","ttlMs":0,"cacheScope":"private""#);
@@ -121,19 +146,13 @@ fn encode_modern(id: &RequestId, body: &Body, server_info: Option<&str>) -> Byte
         out.put_slice(br#","_meta":{"#);
         out.put_slice(server_info.as_bytes());
         if !server_info.is_empty() {
-            separate(&mut out, meta.as_bytes());
+            separate(out, meta.as_bytes());
         }
-        encode::one_line(&mut out, meta.as_bytes());
+        encode::one_line(out, meta.as_bytes());
         out.put_u8(b'}');
     }
-    separate(&mut out, &body.members);
-    out.put_slice(&body.members);
-    out.put_u8(b'}');
-    encode::close_result(out)
+    separate(out, &body.members);
 }
-
-/// The members that this file adds fit into this.
-const ROOM: usize = 80;
 
 fn separate(out: &mut BytesMut, members: &[u8]) {
     if !members.is_empty() {

@@ -10,13 +10,13 @@ use crate::{
     server::outlet::{Outlet, Queued},
 };
 
-/// The notifications of one call, for a transport that gives each call a stream of its own.
+/// The notifications of one call and the answer behind them, for a transport that gives each call a stream of its own.
 ///
 /// Once it is dropped, the call's further notifications go nowhere.
 #[derive(Debug)]
-pub struct NotificationStream(Arc<Mailbox<Queued>>);
+pub struct CallStream(Arc<Mailbox<Queued>>);
 
-impl NotificationStream {
+impl CallStream {
     /// An empty stream.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
@@ -56,12 +56,12 @@ impl NotificationStream {
 
     /// Puts the answer behind all notifications, and ends the stream.
     pub fn finish(&self, frame: Bytes) {
-        self.0.reply(None, frame);
+        self.0.reply(frame);
         self.0.close();
     }
 }
 
-impl Drop for NotificationStream {
+impl Drop for CallStream {
     fn drop(&mut self) {
         self.0.close();
     }

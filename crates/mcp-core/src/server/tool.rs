@@ -1,12 +1,14 @@
+//! Server path 8 of 11: a tool; its arguments are read, and the user's handler runs. Before: `crates/mcp-core/src/server/features/tools.rs`. After: `crates/mcp-core/src/server/reply.rs`.
+
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
 use mcp_jsonrpc::Raw;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Context, Exchange, ToolError,
+    server::{dispatch::Handling, features::tools},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
 };
 
@@ -38,9 +40,22 @@ pub struct Tool {
 /// What a call of a tool comes to.
 pub(crate) type Outcome = Result<CallToolResult, ToolError>;
 
-/// A handler whose types are erased: one allocation a call.
+/// A handler whose types are erased.
 pub(crate) trait Handler: Send + Sync {
-    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome>;
+    fn call(&self, exchange: Exchange) -> Handling;
+}
+
+/// Makes a handler of what maps an exchange to a future.
+impl<F, Fut> Handler for F
+where
+    F: Fn(Exchange) -> Fut + Send + Sync,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    fn call(&self, exchange: Exchange) -> Handling {
+        let revision = exchange.revision;
+        let outcome = self(exchange);
+        Box::pin(async move { tools::finish(outcome.await, revision) })
+    }
 }
 
 /// An `async fn` that can be a tool: of the arguments, of the [`Context`], of both in that order (context first), or of
@@ -56,7 +71,10 @@ pub trait ToolHandler<Shape>: Send + Sync + 'static {
     /// The JSON Schema of the structured result, if there is one.
     fn output_schema() -> Option<Raw>;
     /// Runs the tool.
-    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
+    fn call(
+        &self,
+        exchange: Exchange,
+    ) -> impl Future<Output = Result<CallToolResult, ToolError>> + Send + 'static + use<Self, Shape>;
 }
 
 /// What a tool may return: any `Serialize` value, a [`Json`], a block of content, or a [`CallToolResult`].
@@ -66,7 +84,7 @@ pub trait ToolHandler<Shape>: Send + Sync + 'static {
     message = "a tool cannot return `{Self}`",
     note = "return a value that is `Serialize + 'static`, `Json`, `Content` or a `CallToolResult`"
 )]
-pub trait IntoToolResult {
+pub trait IntoToolResult: 'static {
     /// The JSON Schema of the structured content, if there is any.
     fn output_schema() -> Option<Raw> {
         None
@@ -87,15 +105,8 @@ pub struct Json<R>(pub R);
 impl Tool {
     /// A tool that runs `handler`. The schema of its arguments comes from their type.
     pub fn new<S: 'static, H: ToolHandler<S>>(name: impl Into<String>, handler: H) -> Self {
-        struct Typed<S, H>(H, std::marker::PhantomData<fn(S)>);
-
-        impl<S, H: ToolHandler<S>> Handler for Typed<S, H> {
-            fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
-                self.0.call(exchange)
-            }
-        }
-
-        let mut tool = Self::raw(name, H::input_schema(), Arc::new(Typed(handler, std::marker::PhantomData)));
+        let call = move |exchange| handler.call(exchange);
+        let mut tool = Self::raw(name, H::input_schema(), Arc::new(call));
         tool.definition.output_schema = H::output_schema();
         tool
     }
@@ -106,22 +117,12 @@ impl Tool {
         F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
     {
-        struct Untyped<F>(F);
-
-        impl<F, Fut> Handler for Untyped<F>
-        where
-            F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Outcome> + Send + 'static,
-        {
-            fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
-                let arguments = exchange.head.arguments.clone().unwrap_or(Raw::empty_object());
-                let (context, guard) = Context::new(exchange);
-                let future = (self.0)(context, arguments);
-                Box::pin(guard.during(future))
-            }
-        }
-
-        Self::raw(name, input_schema, Arc::new(Untyped(handler)))
+        let call = move |exchange: Exchange| {
+            let arguments = exchange.head.arguments.clone().unwrap_or(Raw::empty_object());
+            let (context, guard) = Context::new(exchange);
+            guard.during(handler(context, arguments))
+        };
+        Self::raw(name, input_schema, Arc::new(call))
     }
 
     pub(crate) fn raw(name: impl Into<String>, input_schema: Raw, handler: Arc<dyn Handler>) -> Self {
@@ -167,7 +168,7 @@ impl Tool {
     }
 
     /// How long it may run; then it is dropped, and the caller gets a result with `isError`. Default: as the server's
-    /// [`Limits::handler`](crate::Limits).
+    /// [`Limits::handler_timeout`](crate::Limits).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -211,9 +212,8 @@ where
         R::output_schema()
     }
 
-    fn call(&self, _: Exchange) -> BoxFuture<'static, Outcome> {
-        let future = self();
-        Box::pin(async move { future.await?.into_tool_result() })
+    fn call(&self, _: Exchange) -> impl Future<Output = Outcome> + Send + 'static + use<F, Fut, R> {
+        finish(Ok(self()))
     }
 }
 
@@ -231,10 +231,9 @@ where
         R::output_schema()
     }
 
-    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
+    fn call(&self, exchange: Exchange) -> impl Future<Output = Outcome> + Send + 'static + use<F, Fut, R> {
         let (context, guard) = Context::new(exchange);
-        let future = self(context);
-        Box::pin(guard.during(async move { future.await?.into_tool_result() }))
+        guard.during(finish(Ok(self(context))))
     }
 }
 
@@ -258,14 +257,8 @@ where
         R::output_schema()
     }
 
-    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
-        match arguments(&exchange) {
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-            Ok(arguments) => {
-                let future = self(arguments);
-                Box::pin(async move { future.await?.into_tool_result() })
-            }
-        }
+    fn call(&self, exchange: Exchange) -> impl Future<Output = Outcome> + Send + 'static + use<F, A, Fut, R> {
+        finish(arguments(&exchange).map(self))
     }
 }
 
@@ -284,16 +277,18 @@ where
         R::output_schema()
     }
 
-    fn call(&self, exchange: Exchange) -> BoxFuture<'static, Outcome> {
-        match arguments(&exchange) {
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-            Ok(arguments) => {
-                let (context, guard) = Context::new(exchange);
-                let future = self(context, arguments);
-                Box::pin(guard.during(async move { future.await?.into_tool_result() }))
-            }
-        }
+    fn call(&self, exchange: Exchange) -> impl Future<Output = Outcome> + Send + 'static + use<F, A, Fut, R> {
+        let arguments = arguments(&exchange);
+        let (context, guard) = Context::new(exchange);
+        guard.during(finish(arguments.map(|arguments| self(context, arguments))))
     }
+}
+
+/// What a handler that could be started comes to.
+async fn finish<R: IntoToolResult>(
+    started: Result<impl Future<Output = Result<R, ToolError>>, ToolError>,
+) -> Result<CallToolResult, ToolError> {
+    started?.await?.into_tool_result()
 }
 
 /// Reads the arguments straight into the handler's type; absent ones are `{}`.

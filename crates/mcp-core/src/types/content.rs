@@ -1,4 +1,4 @@
-use mcp_jsonrpc::{ByteString, Members, Raw};
+use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Deserialize, Serialize, de::Error as _};
 
 /// One block of a result's content.
@@ -53,8 +53,7 @@ impl Content {
 }
 
 fn kind_of(raw: &Raw) -> Option<ByteString> {
-    let members = Members::scan(raw.as_str(), &["type"]).ok()?;
-    raw.slice(members.get(0)?).to_string_value().ok()
+    raw.member("type")?.to_string_value().ok()
 }
 
 /// How a block is written. `Content` itself does not serialize, so that a handler which returns one gives a block, and

@@ -11,16 +11,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures_core::Stream as _;
-use futures_util::{StreamExt, future::BoxFuture, stream};
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_core::{
-    Blame, Era, Error, ErrorKind, Limits, Revision,
+    Blame, BoxFuture, Era, Error, ErrorKind, Limits, Revision,
     client::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
     method::{Initialize, Method},
 };
-use read::Reading;
-use reqwest::{Response, StatusCode, redirect};
+use read::{Reading, ReplyStream};
+use reqwest::{Response, StatusCode, Url, redirect};
 use tokio::sync::watch;
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
@@ -67,19 +66,34 @@ impl Http {
 impl IntoTransport for Http {
     type Transport = HttpTransport;
 
-    fn into_transport(self, limits: &Limits) -> HttpTransport {
-        HttpTransport(Arc::new(Endpoint {
-            client: self.client.map_or_else(pooled, Ok),
-            url: self.url,
+    fn into_transport(self, limits: &Limits) -> Result<HttpTransport, Error> {
+        let client = match self.client {
+            Some(client) => client,
+            None => pooled()?,
+        };
+        Ok(HttpTransport(Arc::new(Endpoint {
+            client,
+            url: parse(&self.url)?,
             headers: self.headers,
             limits: limits.clone(),
             state: Mutex::default(),
             closed: watch::Sender::new(false),
-        }))
+        })))
     }
 }
 
-fn pooled() -> Result<reqwest::Client, String> {
+/// The URL may hold a secret, so the error does not show it.
+fn parse(url: &str) -> Result<Url, Error> {
+    let invalid = |why: &str| Error::new(ErrorKind::InvalidParams, format!("the server's URL is no good: {why}"));
+    let url = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
+    if matches!(url.scheme(), "http" | "https") {
+        Ok(url)
+    } else {
+        Err(invalid("it must begin with http:// or https://"))
+    }
+}
+
+fn pooled() -> Result<reqwest::Client, Error> {
     let policy = redirect::Policy::custom(|attempt| {
         let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
         let same_origin = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
@@ -89,7 +103,12 @@ fn pooled() -> Result<reqwest::Client, String> {
             attempt.stop()
         }
     });
-    reqwest::Client::builder().redirect(policy).tcp_nodelay(true).build().map_err(|error| error.to_string())
+    let failed = |error| Error::caused(ErrorKind::TransportError, "no HTTP client can be made", error);
+    reqwest::Client::builder()
+        .redirect(policy)
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| failed(error).blaming(Blame::Local))
 }
 
 /// The transport that [`Http`] describes.
@@ -97,9 +116,8 @@ fn pooled() -> Result<reqwest::Client, String> {
 pub struct HttpTransport(Arc<Endpoint>);
 
 struct Endpoint {
-    /// Or why there can be none.
-    client: Result<reqwest::Client, String>,
-    url: String,
+    client: reqwest::Client,
+    url: Url,
     headers: HeaderMap,
     limits: Limits,
     state: Mutex<State>,
@@ -131,36 +149,14 @@ impl fmt::Debug for HttpTransport {
 
 impl Transport for HttpTransport {
     fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
-        let opened = match &self.0.client {
-            Ok(_) => {
-                self.0.state().inbox = Some(inbox);
-                Ok(())
-            }
-            Err(why) => Err(Error::new(ErrorKind::TransportError, why).blaming(Blame::Local)),
-        };
-        Box::pin(std::future::ready(opened))
+        self.0.state().inbox = Some(inbox);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn request(&self, out: Outgoing) -> Replies {
-        let endpoint = self.0.clone();
-        let cancel = CancelOnDrop::new(&endpoint, &out);
-        let replies = stream::once({
-            let endpoint = endpoint.clone();
-            async move { endpoint.exchange(out).await }
-        });
-        let replies = replies.flat_map(|replies| replies.unwrap_or_else(|error| stream::iter([Err(error)]).boxed()));
-        let mut replies = Box::pin(replies.take_until(endpoint.clone().until_closed()));
-        let replies = stream::poll_fn(move |cx| {
-            let item = replies.as_mut().poll_next(cx);
-            item.map(|item| item.or_else(|| endpoint.is_closed().then(|| Err(Error::not_connected()))))
-        });
-        Replies::new(stream::unfold((replies, cancel), |(mut replies, mut cancel)| async move {
-            let item = replies.next().await;
-            if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
-                cancel.disarm();
-            }
-            Some((item?, (replies, cancel)))
-        }))
+        let cancel = CancelOnDrop::new(&self.0, &out);
+        let asked = Asked { endpoint: self.0.clone(), stage: Stage::Unsent(out), cancel };
+        Replies::new(stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
     }
 
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
@@ -183,9 +179,13 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let state = std::mem::take(&mut *self.0.state());
             self.0.closed.send_replace(true);
-            if let (Some(session), Ok(client)) = (state.session, &self.0.client) {
-                let mut ended =
-                    client.delete(&self.0.url).headers(self.0.headers.clone()).header(MCP_SESSION_ID, session);
+            if let Some(session) = state.session {
+                let mut ended = self
+                    .0
+                    .client
+                    .delete(self.0.url.clone())
+                    .headers(self.0.headers.clone())
+                    .header(MCP_SESSION_ID, session);
                 if let Some(revision) = state.revision {
                     ended = ended.header(MCP_PROTOCOL_VERSION, revision.as_str());
                 }
@@ -199,34 +199,73 @@ impl Transport for HttpTransport {
 /// How long the end of a session may take.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// A request, and how far it is.
+struct Asked {
+    endpoint: Arc<Endpoint>,
+    stage: Stage,
+    cancel: CancelOnDrop,
+}
+
+enum Stage {
+    Unsent(Outgoing),
+    Reading(ReplyStream),
+    Done,
+}
+
+impl Asked {
+    /// What comes back next; after anything but a notification, nothing does.
+    async fn next(&mut self) -> Option<Result<Incoming, Error>> {
+        let item = tokio::select! {
+            biased;
+            () = self.endpoint.until_closed() => Some(Err(Error::not_connected())),
+            item = self.stage.next(&self.endpoint) => item,
+        };
+        if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
+            self.cancel.disarm();
+            self.stage = Stage::Done;
+        }
+        item
+    }
+}
+
+impl Stage {
+    async fn next(&mut self, endpoint: &Endpoint) -> Option<Result<Incoming, Error>> {
+        if let Self::Unsent(out) = self {
+            match endpoint.exchange(out).await {
+                Ok(replies) => *self = Self::Reading(replies),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        match self {
+            Self::Reading(replies) => replies.next().await,
+            Self::Unsent(_) | Self::Done => None,
+        }
+    }
+}
+
 impl Endpoint {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_closed(&self) -> bool {
-        *self.closed.borrow()
-    }
-
-    async fn until_closed(self: Arc<Self>) {
-        // The sender is part of what waits, so that it cannot be gone.
+    async fn until_closed(&self) {
+        // The sender is part of `self`, so it cannot be gone.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
-    async fn exchange(&self, out: Outgoing) -> Result<read::ReplyStream, Error> {
-        let response = self.post(&out).await?;
-        if out.method == Some(Initialize::NAME) && response.status().is_success() {
+    async fn exchange(&self, out: &Outgoing) -> Result<ReplyStream, Error> {
+        let response = self.post(out).await?;
+        if out.calls(Initialize::NAME) && response.status().is_success() {
             self.state().session = response.headers().get(MCP_SESSION_ID).cloned();
         }
         let inbox = self.state().inbox.clone().ok_or_else(Error::not_connected)?;
-        let reading = Reading { id: out.id, revision: out.revision, inbox, limits: self.limits.clone() };
+        let reading = Reading { id: out.id.clone(), revision: out.revision, inbox, limits: self.limits.clone() };
         read::replies(response, reading).await
     }
 
     async fn post(&self, out: &Outgoing) -> Result<Response, Error> {
         let headers = self.headers_of(out)?;
-        let Ok(client) = &self.client else { return Err(Error::not_connected()) };
-        let sent = client.post(&self.url).headers(headers).body(out.frame.clone()).send().await;
+        let sent = self.client.post(self.url.clone()).headers(headers).body(out.frame.clone()).send().await;
         let response = sent.map_err(|error| read::failed("the request could not be sent", error))?;
         match response.status() {
             StatusCode::UNAUTHORIZED => Err(read::refused(response).await),
@@ -245,7 +284,7 @@ impl Endpoint {
         }
         if out.revision.is_some_and(|revision| revision.era() == Era::Modern) {
             mirror(&mut headers, out)?;
-        } else if out.method != Some(Initialize::NAME) {
+        } else if !out.calls(Initialize::NAME) {
             headers.extend(self.state().session.clone().map(|session| (MCP_SESSION_ID, session)));
         }
         Ok(headers)
@@ -253,11 +292,11 @@ impl Endpoint {
 }
 
 fn mirror(headers: &mut HeaderMap, out: &Outgoing) -> Result<(), Error> {
-    if let Some(method) = out.method {
-        headers.insert(MCP_METHOD, HeaderValue::from_static(method));
+    let invalid = |error| Error::caused(ErrorKind::InvalidParams, "method or name cannot be a header", error);
+    if let Some(method) = &out.method {
+        headers.insert(MCP_METHOD, HeaderValue::from_str(method).map_err(invalid)?);
     }
     if let Some(name) = &out.name {
-        let invalid = |error| Error::caused(ErrorKind::InvalidParams, "the name cannot be a header", error);
         headers.insert(MCP_NAME, HeaderValue::from_str(&encode_value(name)).map_err(invalid)?);
     }
     Ok(())

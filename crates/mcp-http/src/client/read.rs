@@ -7,10 +7,10 @@ use futures_util::{StreamExt, stream, stream::BoxStream};
 use http::header;
 use mcp_core::{
     Blame, Error, ErrorKind, Limits, Revision,
-    client::{Inbox, Incoming},
+    client::{Inbox, Incoming, progress_token},
     method::notification,
 };
-use mcp_jsonrpc::{Bytes, Inbound, Members, Message, Notification, RequestId, decode};
+use mcp_jsonrpc::{Bytes, Inbound, Message, RequestId, decode};
 use reqwest::Response;
 use tokio::time::timeout;
 
@@ -108,7 +108,7 @@ impl Reading {
                     tracing::debug!(id = ?response.id, "an answer to another request was dropped");
                 }
                 Message::Notification(notification) if notification.method == notification::PROGRESS => {
-                    if is_about(&notification, self.id.as_ref()) {
+                    if progress_token(&notification, self.limits.id_bytes) == self.id {
                         incoming.push(Incoming::Notification(notification));
                     }
                 }
@@ -117,15 +117,6 @@ impl Reading {
         }
         Ok(incoming)
     }
-}
-
-/// A request's progress token is its id.
-fn is_about(progress: &Notification, id: Option<&RequestId>) -> bool {
-    let token = progress.params.as_ref().and_then(|params| {
-        let members = Members::scan(params.as_str(), &["progressToken"]).ok()?;
-        RequestId::parse_shared(params.slice(members.get(0)?), usize::MAX).ok()
-    });
-    token.as_ref() == id
 }
 
 /// Why a response is no reply, in words: status, type, and how its body begins.

@@ -2,10 +2,9 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use super::sentinel::{self, is_field_byte, is_sentinel};
+use mcp_core::shown;
 
-/// Characters of a value that an error repeats.
-pub(super) const SHOWN: usize = 100;
+use super::sentinel::{self, is_field_byte, is_sentinel};
 
 /// The value that a header carries. Spaces and tabs around it are not part of it (RFC 9110, 5.5).
 pub(crate) fn decode_value(header: &[u8]) -> Result<Cow<'_, str>, Invalid> {
@@ -64,7 +63,7 @@ pub(crate) enum Invalid {
 
 /// Why a header does not agree with the body. [`Mismatch::message`] makes it the text of the JSON-RPC error -32020.
 ///
-/// Values are cut at 100 characters, and their control characters are escaped.
+/// Values are bounded, and their control characters are escaped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
     #[error("header is missing")]
@@ -78,7 +77,7 @@ pub(crate) enum Mismatch {
 impl Mismatch {
     /// The whole sentence, with the header's name as it should be read, such as `Mcp-Name`.
     pub(crate) fn message(&self, name: &str) -> String {
-        format!("Header mismatch: {name} {self}")
+        format!("{name} {self}")
     }
 }
 
@@ -87,21 +86,11 @@ fn text(header: &[u8]) -> Result<&str, Invalid> {
     if text.bytes().all(|b| is_field_byte(&b)) { Ok(text.trim_ascii()) } else { Err(Invalid::Characters) }
 }
 
-pub(super) fn shown(value: &str) -> String {
-    let mut chars = value.chars();
-    let shown = chars.by_ref().take(SHOWN).flat_map(char::escape_debug).collect();
-    ellipsis(shown, chars.next().is_some())
-}
-
 /// Bytes that are no header text are escaped one by one: they show what came, whatever it was meant to be.
-pub(super) fn shown_bytes(value: &[u8]) -> String {
-    let bytes = value.get(..SHOWN).unwrap_or(value);
-    ellipsis(bytes.escape_ascii().to_string(), bytes.len() < value.len())
-}
-
-fn ellipsis(mut shown: String, cut: bool) -> String {
-    if cut {
-        shown.push('…');
+fn shown_bytes(value: &[u8]) -> String {
+    const SHOWN: usize = 100;
+    match value.get(..SHOWN) {
+        Some(start) => format!("{}…", start.escape_ascii()),
+        None => value.escape_ascii().to_string(),
     }
-    shown
 }

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::{
-    compare::{Invalid, Mismatch, SHOWN, decode_value, matches, matches_plain, shown, shown_bytes},
+    compare::{Invalid, Mismatch, decode_value, matches, matches_plain},
     encode::encode_value,
     *,
 };
@@ -169,37 +169,30 @@ fn a_method_is_never_decoded() {
 #[test]
 fn a_mismatch_reads_as_in_the_specification() {
     let message = |header: Option<&[u8]>, body| matches(header, body).unwrap_err().message("Mcp-Name");
-    assert_eq!(
-        message(Some(b"foo"), "bar"),
-        "Header mismatch: Mcp-Name header value 'foo' does not match body value 'bar'"
-    );
+    assert_eq!(message(Some(b"foo"), "bar"), "Mcp-Name header value 'foo' does not match body value 'bar'");
     assert_eq!(
         message(Some(b"=?base64?w6kK?="), "a'\u{1b}"),
-        "Header mismatch: Mcp-Name header value 'é\\n' does not match body value 'a\\'\\u{1b}'"
+        "Mcp-Name header value 'é\\n' does not match body value 'a\\'\\u{1b}'"
     );
-    assert_eq!(message(None, "bar"), "Header mismatch: Mcp-Name header is missing");
+    assert_eq!(message(None, "bar"), "Mcp-Name header is missing");
     assert_eq!(
         message(Some(b"\xe9\r\n"), "bar"),
-        "Header mismatch: Mcp-Name header value '\\xe9\\r\\n' is invalid: \
+        "Mcp-Name header value '\\xe9\\r\\n' is invalid: \
          it has characters other than visible ASCII, spaces and tabs"
     );
     assert_eq!(
         message(Some(b"=?base64?SGVsbG8?="), "Hello"),
-        "Header mismatch: Mcp-Name header value '=?base64?SGVsbG8?=' is invalid: it is not Base64"
+        "Mcp-Name header value '=?base64?SGVsbG8?=' is invalid: it is not Base64"
     );
 }
 
 #[test]
 fn a_mismatch_is_bounded() {
     let long = "é".repeat(1_000_000);
-    let cut = format!("{}…", "é".repeat(SHOWN));
+    let cut = format!("{}…", "é".repeat(200));
     let differs = matches(Some(encode_value(&long).as_bytes()), &format!("{long}x"));
     assert_eq!(differs, Err(Mismatch::Differs { header: cut.clone(), body: cut }));
 
     let invalid = matches(Some(long.as_bytes()), "x").unwrap_err().to_string();
     assert!(invalid.len() < 600, "{invalid}");
-
-    let exact = "x".repeat(SHOWN);
-    assert_eq!(shown(&exact), exact);
-    assert_eq!(shown_bytes(exact.as_bytes()), exact);
 }

@@ -3,7 +3,10 @@
 //! Specification: *Streamable HTTP, Request Metadata, Server Validation*.
 
 use http::{HeaderMap, HeaderName};
-use mcp_core::{Era, Exchange, Fault};
+use mcp_core::{
+    Era, Exchange, Fault,
+    method::{CallTool, Method},
+};
 
 use crate::{
     headers::{self, MCP_METHOD, MCP_NAME, Mismatch},
@@ -28,14 +31,14 @@ pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Faul
 /// What `Mcp-Name` mirrors. A body without it is for the method to refuse.
 fn name(exchange: &Exchange) -> Option<&str> {
     match exchange.method() {
-        "tools/call" | "prompts/get" => exchange.name(),
+        CallTool::NAME | "prompts/get" => exchange.name(),
         "resources/read" => exchange.uri(),
         _ => None,
     }
 }
 
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Fault> {
-    let twice = |_| Fault::HeaderMismatch(format!("Header mismatch: more than one `{name}` header").into());
+    let twice = |_| Fault::HeaderMismatch(format!("more than one `{name}` header").into());
     single(headers, name).map_err(twice)
 }
 

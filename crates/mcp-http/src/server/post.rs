@@ -1,4 +1,6 @@
-//! Server path 1 of 10 (HTTP): a POST is read and becomes one message. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+//! Server path 1 of 11 (HTTP): a POST is read and becomes one message. After: `crates/mcp-jsonrpc/src/decode/mod.rs`.
+//!
+//! Steps 2 to 4 are called from here; `respond.rs` beside this file calls 5 to 10 with what they made.
 
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mcp_core::{Arrival, Fault, Reply, Revision};
+use mcp_core::{Arrival, Reply, Revision};
 use mcp_jsonrpc::{Bytes, Inbound, Message};
 use tokio::time::timeout;
 
@@ -68,10 +70,7 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
                 None => accepted(),
             }
         }
-        Inbound::Malformed(malformed) => {
-            let fault = Fault::Malformed(malformed.error);
-            reply::reply(server, &Reply::refusal(malformed.id, Revision::LATEST, fault))
-        }
+        Inbound::Malformed(malformed) => reply::reply(server, &malformed.into()),
         _ => accepted(),
     }
 }

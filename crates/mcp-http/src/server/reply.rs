@@ -2,7 +2,7 @@
 
 use axum::{body::Body, response::Response};
 use http::{StatusCode, header};
-use mcp_core::{Fault, Reply, Revision, Server};
+use mcp_core::{Era, Fault, Reply, Server};
 use mcp_jsonrpc::{Bytes, ErrorObject, code, encode};
 
 pub(super) fn refuse(status: StatusCode, why: impl Into<String>) -> Response {
@@ -14,7 +14,7 @@ pub(super) fn refuse(status: StatusCode, why: impl Into<String>) -> Response {
 ///
 /// Specification: *Streamable HTTP, Protocol Version Header, Server Validation*.
 pub(super) fn status(reply: &Reply) -> StatusCode {
-    let is_modern = reply.revision().era() == Revision::LATEST.era();
+    let is_modern = reply.revision().era() == Era::Modern;
     match reply.fault() {
         Some(Fault::Malformed(_) | Fault::HeaderMismatch(_) | Fault::UnsupportedVersion { .. }) => {
             StatusCode::BAD_REQUEST

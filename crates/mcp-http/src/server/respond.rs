@@ -1,4 +1,4 @@
-//! Server path 10 of 10 (HTTP): a call runs and its answer leaves, as JSON from within the connection's own task, or as a stream from the first notification on. Before: `crates/mcp-jsonrpc/src/encode.rs`.
+//! Server path 11 of 11 (HTTP): a call runs and its answer leaves, as JSON from within the connection's own task, or as a stream from the first notification on. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
 use std::{pin::pin, sync::Arc};
 
@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use mcp_core::{
     Exchange, Reply, Server,
-    server::{Answer, NotificationStream},
+    server::{Answer, CallStream},
 };
 use mcp_jsonrpc::Bytes;
 use tokio::{task::AbortHandle, time::sleep};
@@ -19,7 +19,7 @@ pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: E
     if !wanted.may_stream() {
         return at_once(server, wanted, &server.call(exchange).await);
     }
-    let stream = exchange.progress_token().is_some().then(|| NotificationStream::new(server.limits()));
+    let stream = exchange.progress_token().is_some().then(|| CallStream::new(server.limits()));
     if let Some(stream) = &stream {
         stream.attach(&mut exchange);
     }
@@ -30,7 +30,7 @@ pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: E
             None => at_once(server, wanted, &reply),
         },
         First::Notification | First::Quiet => {
-            let stream = stream.unwrap_or_else(|| NotificationStream::new(server.limits()));
+            let stream = stream.unwrap_or_else(|| CallStream::new(server.limits()));
             streaming(server, stream, answer)
         }
     }
@@ -44,7 +44,7 @@ enum First {
     Quiet,
 }
 
-async fn first(answer: &mut Answer, stream: Option<&NotificationStream>, server: &Server) -> First {
+async fn first(answer: &mut Answer, stream: Option<&CallStream>, server: &Server) -> First {
     let notification = async {
         match stream {
             Some(stream) => stream.ready().await,
@@ -56,7 +56,7 @@ async fn first(answer: &mut Answer, stream: Option<&NotificationStream>, server:
         biased;
         reply = answer => First::Reply(reply),
         () = notification => First::Notification,
-        () = sleep(server.limits().quiet) => First::Quiet,
+        () = sleep(server.limits().keep_alive) => First::Quiet,
     }
 }
 
@@ -70,23 +70,23 @@ pub(super) fn frame(server: &Server, wanted: Wanted, status: StatusCode, frame: 
     if wanted.answers_json() || status != StatusCode::OK {
         return reply::json(status, frame);
     }
-    finished(server, NotificationStream::new(server.limits()), frame)
+    finished(server, CallStream::new(server.limits()), frame)
 }
 
 /// All is there already: no task is needed.
-fn finished(server: &Server, stream: NotificationStream, frame: Bytes) -> Response {
+fn finished(server: &Server, stream: CallStream, frame: Bytes) -> Response {
     stream.finish(frame);
-    sse::response(sse::events(Arc::new(stream), (), server.limits().quiet))
+    sse::response(sse::events(Arc::new(stream), (), server.limits().keep_alive))
 }
 
 /// The call goes on in a task of its own, so that a slow reader delays the stream and not the handler. The task ends with
 /// the stream's reader.
-fn streaming(server: &Server, stream: NotificationStream, answer: Answer) -> Response {
+fn streaming(server: &Server, stream: CallStream, answer: Answer) -> Response {
     let stream = Arc::new(stream);
     let task = tokio::spawn({
         let (server, stream) = (server.clone(), stream.clone());
         async move {
-            let mut stalled = pin!(stream.stalled(server.limits().stall));
+            let mut stalled = pin!(stream.stalled(server.limits().stall_timeout));
             tokio::select! {
                 biased;
                 reply = answer => stream.finish(server.encode(&reply)),
@@ -98,7 +98,7 @@ fn streaming(server: &Server, stream: NotificationStream, answer: Answer) -> Res
         }
     });
     let task = AbortOnDrop(task.abort_handle());
-    sse::response(sse::events(stream, task, server.limits().quiet))
+    sse::response(sse::events(stream, task, server.limits().keep_alive))
 }
 
 struct AbortOnDrop(AbortHandle);

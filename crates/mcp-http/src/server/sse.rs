@@ -5,14 +5,14 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::{body::Body, response::Response};
 use futures_core::Stream;
 use http::{HeaderName, HeaderValue, header};
-use mcp_core::server::NotificationStream;
+use mcp_core::server::CallStream;
 use mcp_jsonrpc::Bytes;
 use tokio::time::timeout;
 
 /// The events of a call to its end; where none comes for `quiet`, a comment keeps the connection alive. `keep` lives as
 /// long as somebody reads.
 pub(super) fn events<K: Send + 'static>(
-    stream: Arc<NotificationStream>,
+    stream: Arc<CallStream>,
     keep: K,
     quiet: Duration,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {

@@ -1,4 +1,4 @@
-//! Server path 2 of 10: one shallow scan turns a frame into an envelope over the same bytes. Before: `crates/mcp-http/src/server/post.rs` | `crates/mcp-core/src/server/connection.rs`. After: `crates/mcp-core/src/server/accept.rs`.
+//! Server path 2 of 11: one shallow scan turns a frame into an envelope over the same bytes. Before: `crates/mcp-http/src/server/post.rs` | `crates/mcp-core/src/server/connection.rs`. After: `crates/mcp-core/src/server/accept.rs`.
 
 use std::{borrow::Cow, fmt};
 

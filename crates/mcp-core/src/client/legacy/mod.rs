@@ -39,7 +39,7 @@ pub(crate) async fn shake_hands(
     let revision = agreed(&result.protocol_version, ours)?;
     // The first request follows only when the server has taken this, so that it cannot overtake it.
     let initialized = Outgoing::notification(notification::INITIALIZED, None, Some(revision));
-    let taken = timeout(caller.limits.request, caller.transport.send(initialized));
+    let taken = timeout(caller.limits.request_timeout, caller.transport.send(initialized));
     taken.await.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not take the end of the handshake"))??;
     Ok((revision, result))
 }
@@ -47,7 +47,7 @@ pub(crate) async fn shake_hands(
 /// A server may answer with another revision than was offered; one that this client does not speak ends it.
 fn agreed(theirs: &str, ours: Revisions) -> Result<Revision, Error> {
     ours.find(theirs).filter(|revision| revision.era() == Era::Legacy).ok_or_else(|| {
-        let theirs = crate::fault::shortened(theirs);
+        let theirs = crate::shown(theirs);
         Error::new(
             ErrorKind::ProtocolVersionMismatch,
             format!("the server wants to speak {theirs:?}, which this client does not"),

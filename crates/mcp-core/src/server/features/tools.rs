@@ -1,4 +1,4 @@
-//! Server path 7 of 10: `tools/list` and `tools/call`; the user's handler runs here. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/reply.rs`.
+//! Server path 7 of 11: `tools/list` and `tools/call`. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/tool.rs`.
 
 use std::time::Duration;
 
@@ -7,8 +7,14 @@ use mcp_jsonrpc::{Raw, encode};
 
 use crate::{
     Era, Fault, Revision, ToolError,
-    fault::shortened,
-    server::{Core, Exchange, dispatch::Running, registry::Entry, reply::Body, tool::Outcome},
+    server::{
+        Core, Exchange,
+        dispatch::{Running, Timeout},
+        registry::Entry,
+        reply::Body,
+        tool::Outcome,
+    },
+    shown,
     types::{CallToolResult, Content, Written},
 };
 
@@ -18,7 +24,7 @@ use crate::{
 pub(crate) fn list(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
     let after =
         exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
-    let (page, more) = core.tools.page(after, core.limits.page.max(1));
+    let (page, more) = core.tools.page(after, core.limits.page_size);
     let definitions = || page.iter().map(|entry| entry.rendered(exchange.revision).as_bytes());
     let mut members = BytesMut::with_capacity(64 + definitions().map(|text| text.len() + 1).sum::<usize>());
     members.put_slice(br#""tools":["#);
@@ -54,10 +60,10 @@ pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         return Err(Fault::InvalidParams("`name` is missing".into()));
     };
     let Some(entry) = core.tools.find(name) else {
-        return Err(Fault::InvalidParams(format!("Unknown tool: {}", shortened(name)).into()));
+        return Err(Fault::InvalidParams(format!("Unknown tool: {}", shown(name)).into()));
     };
     check_needs(&entry, &exchange)?;
-    let timeout = entry.tool.timeout.or(core.limits.handler);
+    let timeout = entry.tool.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
     Ok(Running::start(timeout, || entry.tool.handler.call(exchange)))
 }
 
@@ -98,7 +104,7 @@ fn may_be_structured(value: &Raw, revision: Revision) -> bool {
 }
 
 /// The result of a call that ran too long.
-pub(crate) fn timed_out(after: Duration, revision: Revision) -> Result<Body, Fault> {
+fn timed_out(after: Duration, revision: Revision) -> Result<Body, Fault> {
     finish(Err(ToolError::new(format!("The tool did not finish within {} ms", after.as_millis()))), revision)
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn initialize(core: &Core, exchange: &Exchange) -> Result<Body, Fault
     let revision = negotiate(core, &params.protocol_version)?;
     let handshake = Handshake { revision, client_info: params.client_info, capabilities: params.capabilities };
     if exchange.session.as_ref().is_some_and(|session| !session.agree(handshake)) {
-        return Err(Fault::InvalidRequest("Invalid request: this connection is initialized already".into()));
+        return Err(Fault::InvalidRequest("this connection is initialized already".into()));
     }
     Body::encode(&InitializeResult {
         protocol_version: revision.to_string(),

@@ -1,4 +1,4 @@
-//! Server path 4 of 10 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs`.
+//! Server path 4 of 11 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs` | `crates/mcp-core/src/server/layers.rs`.
 
 mod handshake;
 mod session;
@@ -68,9 +68,7 @@ fn only_modern(accepted: Revisions, header: Option<Revision>, http: bool) -> Fau
         format!("this server takes no handshake; it speaks {} with `_meta` in each request", versions.join(", "));
     match header {
         Some(header) => Fault::UnsupportedVersion { requested: header.as_str().into(), supported: accepted },
-        None if http => Fault::HeaderMismatch(
-            format!("Header mismatch: the MCP-Protocol-Version header is missing; {advice}").into(),
-        ),
+        None if http => Fault::HeaderMismatch(format!("the MCP-Protocol-Version header is missing; {advice}").into()),
         None => Fault::InvalidParams(advice.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Server path 4 of 10 (modern era): the `_meta` fields that every request must carry. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs`.
+//! Server path 4 of 11 (modern era): the `_meta` fields that every request must carry. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs` | `crates/mcp-core/src/server/layers.rs`.
 
 mod discover;
 
