@@ -34,6 +34,8 @@ pub(crate) struct Head {
     pub(crate) uri: Option<ByteString>,
     pub(crate) cursor: Option<ByteString>,
     pub(crate) arguments: Option<Raw>,
+    /// What is wrong with the parameters. It is told once the method is known to exist, and the headers to agree.
+    pub(crate) fault: Option<Fault>,
 }
 
 /// What is in `_meta`.
@@ -44,6 +46,8 @@ pub(crate) struct Meta {
     pub(crate) version: Option<ByteString>,
     pub(crate) client_info: Option<Raw>,
     pub(crate) client_capabilities: Option<Raw>,
+    /// What is wrong with it. It is told once the era is known, which may have other shapes than ours.
+    pub(crate) fault: Option<Fault>,
 }
 
 const HEAD: [&str; 5] = ["_meta", "name", "uri", "cursor", "arguments"];
@@ -51,49 +55,55 @@ const META: [&str; 4] =
     [meta_key::PROGRESS_TOKEN, meta_key::PROTOCOL_VERSION, meta_key::CLIENT_INFO, meta_key::CLIENT_CAPABILITIES];
 
 impl Head {
-    /// Scans `params`, where there are any; every defect is one of the parameters (-32602).
-    pub(crate) fn scan(params: Option<&Raw>, id_bytes: usize) -> Result<Self, Fault> {
-        let Some(params) = params else { return Ok(Self::default()) };
-        let members = Members::scan(params.as_str(), &HEAD).map_err(|_| not("params", "an object"))?;
-        refuse_duplicates(&members, &HEAD)?;
-        let meta = match members.get_some(0) {
-            Some(meta) => Meta::scan(params.slice(meta), id_bytes)?,
-            None => Meta::default(),
-        };
-        let arguments = members.get_some(4).map(|raw| params.slice(raw));
-        if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-            return Err(not("params.arguments", "an object"));
+    /// Scans `params`, where there are any.
+    pub(crate) fn scan(params: Option<&Raw>, id_bytes: usize) -> Self {
+        let mut head = Self::default();
+        if let Some(params) = params {
+            head.fault = head.pick(params, id_bytes).err();
         }
+        head
+    }
+
+    fn pick(&mut self, params: &Raw, id_bytes: usize) -> Result<(), Fault> {
+        let members = Members::scan(params.as_str(), &HEAD).map_err(|_| not("params", "an object"))?;
+        if let Some(meta) = members.get_some(0) {
+            self.meta = Meta::scan(params.slice(meta), id_bytes);
+        }
+        refuse_duplicates(&members, &HEAD)?;
         let text = |index: usize| members.get_some(index).map(|raw| string(params, raw, HEAD[index])).transpose();
-        Ok(Self { meta, name: text(1)?, uri: text(2)?, cursor: text(3)?, arguments })
+        (self.name, self.uri, self.cursor) = (text(1)?, text(2)?, text(3)?);
+        self.arguments = object(params, members.get_some(4), "params.arguments")?;
+        Ok(())
     }
 }
 
 impl Meta {
-    fn scan(raw: Raw, id_bytes: usize) -> Result<Self, Fault> {
-        Self::pick(raw, id_bytes).map_err(|fault| match fault {
+    fn scan(raw: Raw, id_bytes: usize) -> Self {
+        let mut meta = Self { raw: Some(raw.clone()), ..Self::default() };
+        meta.fault = meta.pick(&raw, id_bytes).err().map(|fault| match fault {
             Fault::InvalidParams(why) => Fault::InvalidMeta(why),
             other => other,
-        })
+        });
+        meta
     }
 
-    fn pick(raw: Raw, id_bytes: usize) -> Result<Self, Fault> {
+    fn pick(&mut self, raw: &Raw, id_bytes: usize) -> Result<(), Fault> {
         let members = Members::scan(raw.as_str(), &META).map_err(|_| not("params._meta", "an object"))?;
+        // First, since it decides how all else is to be read.
+        self.version = members.get_some(1).map(|version| string(raw, version, META[1])).transpose()?;
         refuse_duplicates(&members, &META)?;
-        let progress_token = members.get_some(0).map(|token| raw.slice(token)).map(|token| {
-            ProgressToken::parse_shared(token, id_bytes).map_err(|_| not(META[0], "a string or an integer"))
-        });
-        let object = |index: usize| match members.get_some(index).map(|value| raw.slice(value)) {
-            Some(value) if !value.is_object() => Err(not(META[index], "an object")),
-            value => Ok(value),
-        };
-        Ok(Self {
-            progress_token: progress_token.transpose()?,
-            version: members.get_some(1).map(|version| string(&raw, version, META[1])).transpose()?,
-            client_info: object(2)?,
-            client_capabilities: object(3)?,
-            raw: Some(raw.clone()),
-        })
+        let token = members.get_some(0).map(|token| ProgressToken::parse_shared(raw.slice(token), id_bytes));
+        self.progress_token = token.transpose().map_err(|_| not(META[0], "a string or an integer"))?;
+        self.client_info = object(raw, members.get_some(2), META[2])?;
+        self.client_capabilities = object(raw, members.get_some(3), META[3])?;
+        Ok(())
+    }
+}
+
+fn object(whole: &Raw, value: Option<&RawValue>, name: &str) -> Result<Option<Raw>, Fault> {
+    match value.map(|value| whole.slice(value)) {
+        Some(value) if !value.is_object() => Err(not(name, "an object")),
+        value => Ok(value),
     }
 }
 
@@ -118,7 +128,11 @@ mod tests {
     use super::*;
 
     fn scan(params: &str) -> Result<Head, Fault> {
-        Head::scan(Some(&Raw::parse(params).unwrap()), 256)
+        let head = Head::scan(Some(&Raw::parse(params).unwrap()), 256);
+        match head.meta.fault.clone().or(head.fault.clone()) {
+            Some(fault) => Err(fault),
+            None => Ok(head),
+        }
     }
 
     #[test]

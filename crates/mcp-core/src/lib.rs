@@ -26,6 +26,7 @@
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub mod client;
+mod deadline;
 mod error;
 mod fault;
 mod head;

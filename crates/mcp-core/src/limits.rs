@@ -23,7 +23,8 @@ pub struct Limits {
     pub batch: usize,
     /// Requests of the peer that run at once on one shared wire; more wait their turn. At least 1. Default 64.
     pub in_flight: usize,
-    /// Requests that wait on one shared wire; more are refused. A server's. Default 1024.
+    /// Requests that wait on one shared wire; more are refused, and so are all while those that wait have more bytes than
+    /// [`queue_bytes`](Self::queue_bytes). A server's. Default 1024.
     pub waiting: usize,
     /// The most messages queued for writing on one connection or stream. At least 1. Default 256.
     pub queue_messages: usize,
@@ -44,8 +45,8 @@ pub struct Limits {
     pub handler_timeout: Option<Duration>,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
-    /// How long a peer may leave what is queued for it unread: then the call of an HTTP stream is ended, and a shared wire
-    /// whose answers are over their bounds. A server's. Default 60 s.
+    /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
+    /// answers are over their bounds. Also how long the body of an HTTP request may take. A server's. Default 60 s.
     pub stall_timeout: Duration,
     /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
     pub shutdown_grace: Duration,

@@ -116,9 +116,31 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Drops the queued items that are not to be kept.
-    pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
+    /// Queues an item that must not be lost, once there is room; false once the mailbox is closed.
+    pub(crate) async fn put(&self, item: T, bytes: usize) -> bool {
+        let mut item = Some(item);
+        self.emptied_until(|| {
+            let mut state = self.lock();
+            if state.closed {
+                return true;
+            }
+            if self.is_full(&state) {
+                return false;
+            }
+            if let Some(item) = item.take() {
+                state.add(Item { item, bytes, owed: true });
+            }
+            true
+        })
+        .await;
+        self.filled.notify_one();
+        item.is_none()
+    }
+
+    /// Drops the queued items that are not to be kept, and says whether there was one.
+    pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) -> bool {
         let mut state = self.lock();
+        let before = state.items.len();
         for item in std::mem::take(&mut state.items) {
             if keep(&item.item) {
                 state.items.push_back(item);
@@ -126,8 +148,10 @@ impl<T> Mailbox<T> {
                 drop(state.took(item));
             }
         }
+        let dropped = state.items.len() < before;
         drop(state);
         self.emptied.notify_waiters();
+        dropped
     }
 
     /// The next item, if there is one now.
@@ -218,7 +242,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Waits until `is_so`, which something that notifies `emptied` makes so.
-    async fn emptied_until(&self, is_so: impl Fn() -> bool) {
+    async fn emptied_until(&self, mut is_so: impl FnMut() -> bool) {
         loop {
             let mut emptied = std::pin::pin!(self.emptied.notified());
             // From here on nothing is missed, so looking comes after.
@@ -325,6 +349,27 @@ mod tests {
             () = mailbox.stalled(patience) => {}
         }
         assert!(start.elapsed() > patience * 11);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_room_never_goes_over_it() {
+        let mailbox = std::sync::Arc::new(mailbox(2, 100));
+        let waiting: Vec<_> = (0..5)
+            .map(|item| {
+                let mailbox = mailbox.clone();
+                tokio::spawn(async move { mailbox.put(item, 1).await })
+            })
+            .collect();
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(all(&mailbox).len(), 2);
+        }
+        mailbox.close();
+        let mut put = 0;
+        for task in waiting {
+            put += u32::from(task.await.unwrap());
+        }
+        assert!((4..=5).contains(&put), "{put}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -471,3 +471,39 @@ async fn at_most_is_at_most() {
         assert_eq!((error.kind(), start.elapsed().as_millis()), (ErrorKind::Timeout, expected));
     }
 }
+
+/// A server that does not even take a cancellation holds nothing of the client's, neither after a while nor after its end.
+#[tokio::test(flavor = "current_thread")]
+async fn cancellations_that_nobody_takes_leave_nothing_behind() {
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let rule = http::legacy("2025-11-25", |_: &Request| Answer::silence());
+    let server = HttpPeer::start(move |request: &Request| match request.method() {
+        "notifications/cancelled" => Answer::silence(),
+        _ => rule(request),
+    })
+    .await;
+    let limits = Limits::default().request_timeout(Duration::from_millis(300));
+    let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == Era::Legacy);
+    for disconnects in [false, true] {
+        let builder = Client::builder(implementation!()).limits(limits.clone()).revisions(revisions.clone());
+        let client = soon(builder.connect(Http::new(server.url()))).await.unwrap();
+        for _ in 0..20 {
+            client.call_with::<String>("a", (), within(Duration::from_millis(5))).await.unwrap_err();
+        }
+        let heard =
+            |server: &HttpPeer| server.methods().iter().filter(|method| *method == "notifications/cancelled").count();
+        while heard(&server) < 20 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let before = alive();
+        if disconnects {
+            client.disconnect().await;
+        }
+        soon(async {
+            while alive() + 20 > before {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+}

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mcp_suite::{
-    Client, Error, Limits,
+    Client, Error, ErrorKind, Limits,
     client::{CallOptions, Inbox, IntoTransport, Outgoing, Replies, Transport},
     http::Http,
     implementation,
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::peer::{
     http::{self, Answer, HttpPeer, Request},
-    memory::{expect_as, flood, serve},
+    memory::{expect_as, flood, serve, wait},
 };
 
 const CALLS: usize = 32;
@@ -240,4 +240,44 @@ async fn more_calls_than_run_at_once_are_all_answered() {
         }
         calls.join_all().await;
     }
+}
+
+/// A server that reads nothing for a while costs what the queue holds, however many calls are tried meanwhile: a call
+/// that was never written is withdrawn, and needs no cancelling.
+#[tokio::test(start_paused = true)]
+async fn calls_that_cannot_be_written_fill_no_memory() {
+    const CALLS: usize = 2000;
+    for era in ERAS {
+        let peer = ScriptedPeer::new(opening(era).into_iter().chain([wait(Duration::from_secs(3600))]));
+        let client = Client::builder(implementation!()).limits(Limits::default().queue_messages(4));
+        let client = client.connect(peer.clone()).await.unwrap();
+        peer.heard(opening_length(era)).await;
+        for _ in 0..CALLS {
+            let options = CallOptions::new().timeout(Duration::from_millis(10));
+            let error = client.call_with::<String>("a", (), options).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout);
+        }
+        tokio::time::sleep(Duration::from_secs(7200)).await;
+        // The wire itself holds 64; what got onto it or was on its way is cancelled, and nothing else.
+        let calls = peer.methods().iter().filter(|method| *method == "tools/call").count();
+        let cancels = peer.methods().iter().filter(|method| *method == "notifications/cancelled").count();
+        assert!(calls <= 64 + 2 * 4 && cancels <= calls, "{calls} calls and {cancels} cancellations were written");
+    }
+}
+
+/// An odd bound, and the usual way to write that there is none.
+#[tokio::test(start_paused = true)]
+async fn bounds_at_the_edge_of_sense_are_no_hang_and_no_panic() {
+    let limits = Limits::default().in_flight(0).queue_messages(0).queue_bytes(0);
+    let limits = limits.request_timeout(Duration::MAX).request_timeout_max(Duration::MAX).probe_timeout(Duration::MAX);
+    let mut script = legacy();
+    script.push(send(json!({ "id": "ours", "method": "ping" })));
+    script.push(expect(json!({ "id": "ours", "result": {} })));
+    script.extend(answers("a", "b"));
+    let peer = ScriptedPeer::new(script);
+    let client = Client::builder(implementation!()).limits(limits).connect(peer.clone()).await.unwrap();
+    peer.heard(opening_length(Era::Legacy) + 1).await;
+    let options = CallOptions::new().timeout(Duration::MAX).at_most(Duration::MAX);
+    assert_eq!(client.call_with::<String>("a", (), options).await.unwrap(), "b");
+    peer.done().await;
 }

@@ -677,3 +677,15 @@ async fn until_paused(mut so: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
+
+/// A child that still writes when its input ends is read to its end: what it does behind that is done.
+#[tokio::test]
+async fn c044_a_server_that_says_much_at_the_end_can_say_it() {
+    let script = probed() + "cat > /dev/null; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo done >&2";
+    let (child, lines) = heard(shell(&script));
+    let client = started(child).await;
+    let start = Instant::now();
+    client.disconnect().await;
+    assert!(start.elapsed() < Duration::from_millis(1500), "it took {:?}", start.elapsed());
+    until("its last words came", || lines.lock().unwrap().len() == 1).await;
+}

@@ -8,8 +8,12 @@ use std::{
 };
 
 use mcp_suite::{
-    Blame, Client, ErrorKind, Limits, Server, Tool, ToolError, client::CallOptions, http::Http, implementation,
-    jsonrpc::Raw, types::CallToolResult,
+    Blame, Client, ErrorKind, Limits, Server, Tool, ToolError,
+    client::CallOptions,
+    http::Http,
+    implementation,
+    jsonrpc::Raw,
+    types::{CallToolResult, Implementation},
 };
 use serde_json::json;
 
@@ -376,4 +380,37 @@ async fn a_tool_of_another_server_answers_with_all_that_it_got() {
     assert!(seen.is_error);
     assert_eq!((seen.content.len(), seen.content[1].kind().to_string()), (2, "hologram".into()));
     assert_eq!(seen.structured_content.unwrap().as_str(), r#"{"t":21}"#);
+}
+
+/// A tool that lives elsewhere answers in the name of the server that offers it.
+#[tokio::test]
+async fn a_mounted_tools_result_names_the_outer_server_once() {
+    async fn far() -> Result<&'static str, ToolError> {
+        Ok("far")
+    }
+    let inner = Server::builder(Implementation::new("inner", "1")).tool(Tool::new("far", far)).build();
+    let outer = Server::builder(Implementation::new("outer", "1")).build();
+    let client = Client::connect(inner).await.unwrap();
+    outer.tools().add(client.tools().await.unwrap()).unwrap();
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    for (meta, named) in [(format!(",{meta}"), 1), (String::new(), 0)] {
+        let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"far"{meta}}}}}"#);
+        let answer = outer.handle(call).await.unwrap();
+        let answer = std::str::from_utf8(&answer).unwrap();
+        assert!(answer.contains(r#""text":"far""#) && !answer.contains("inner"), "{answer}");
+        assert_eq!(answer.matches("serverInfo").count(), named, "{answer}");
+    }
+}
+
+/// A failure without words names at least the tool.
+#[tokio::test(start_paused = true)]
+async fn a_failure_without_words_names_the_tool() {
+    let script = vec![
+        expect(json!({ "method": "tools/call" })),
+        send(json!({ "id": "$id", "result": { "content": [], "isError": true } })),
+    ];
+    let (client, _peer) = connected(Era::Modern, script).await;
+    let error = client.call::<String>("mute", ()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::HandlerFailed);
+    assert!(error.to_string().contains("`mute`"), "{error}");
 }

@@ -291,6 +291,12 @@ impl Connection {
         self.buffer.drain(..length).collect()
     }
 
+    /// All that comes until the connection is closed, in whatever way.
+    pub(crate) async fn to_end(&mut self) -> String {
+        while self.fill().await {}
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+
     /// The next chunk of a chunked body; `None` behind the last one. A body that just breaks off is a failure.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = self.line().await.expect("the stream broke off without its end");

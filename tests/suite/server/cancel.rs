@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use mcp_core::{FrameSink as _, FrameSource as _, Limits, Revision, Wire as _, memory, server::serve};
+use mcp_core::{
+    Context, FrameSink as _, FrameSource as _, Limits, Revision, Server, Tool, ToolError, Wire as _, implementation,
+    memory, server::serve,
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -159,4 +162,53 @@ async fn a_caller_that_hangs_up_within_its_request_leaves_nothing() {
     }
     until("all tasks have ended", async || tasks() <= before).await;
     assert_eq!(gauge(&server).await, (0, 0));
+}
+
+/// What a handler has left running may go on to tell of progress; nobody hears of it once the call is answered.
+#[tokio::test(start_paused = true)]
+async fn no_progress_comes_behind_the_answer() {
+    async fn leaves(context: Context, pauses: bool) -> Result<(), ToolError> {
+        tokio::spawn(async move {
+            for step in 1..=3 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                context.progress(f64::from(step), None, "late").await;
+            }
+        });
+        if pauses {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+        }
+        Ok(())
+    }
+    for pauses in [false, true] {
+        let tool = Tool::new("leaves", move |context: Context| leaves(context, pauses));
+        let mut peer = Peer::memory(Server::builder(implementation!()).tool(tool).build());
+        peer.say(&call_with_token(1, "leaves", json!({}), "t")).await;
+        if pauses {
+            assert_eq!(peer.hear().await["params"]["progress"], 1.0);
+        }
+        assert_eq!(peer.hear().await["id"], 1);
+        peer.silence().await.unwrap();
+    }
+}
+
+/// What a handler holds when its time is over may panic as it is dropped: that is a panic like any other.
+#[tokio::test(start_paused = true)]
+async fn a_panic_on_the_way_out_is_answered_and_frees_the_id() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a secret");
+        }
+    }
+    async fn holds() -> Result<(), ToolError> {
+        let _bomb = Bomb;
+        std::future::pending().await
+    }
+    let tool = Tool::new("holds", holds).timeout(Duration::from_secs(1));
+    let mut peer = Peer::memory(Server::builder(implementation!()).tool(tool).build());
+    for _ in 0..2 {
+        peer.say(&call(1, "holds", json!({}))).await;
+        let answer = peer.hear().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)), "{answer}");
+    }
 }

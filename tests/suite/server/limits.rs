@@ -317,3 +317,63 @@ async fn the_defaults_of_size_are_those_that_are_documented() {
         assert_eq!(response.status(), status, "{bytes} bytes");
     }
 }
+
+/// What waits is bounded by its bytes too, also where most of them are not the request's.
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_are_bounded_by_bytes() {
+    let limits = Limits::default().in_flight(1).queue_bytes(100_000);
+    let mut peer = Peer::memory(everything_server::server_with(limits));
+    peer.say(&call(0, "sleep", json!({ "ms": 1000 }))).await;
+    for id in 1..=5 {
+        peer.say(&call(id, "echo", json!({ "text": "x".repeat(30_000) }))).await;
+    }
+    let refused = peer.hear().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32603)), "{refused}");
+    for id in 0..=4 {
+        let answer = peer.hear().await;
+        assert_eq!(answer["id"], id);
+        assert!(answer.get("result").is_some());
+    }
+    // There is room again.
+    peer.say(&call(6, "echo", json!({ "text": "x" }))).await;
+    assert_eq!(super::text(&peer.hear().await), "x");
+}
+
+/// The usual way to write that there is no limit.
+#[tokio::test(start_paused = true)]
+async fn no_duration_is_too_long() {
+    let limits = Limits::default()
+        .handler_timeout(Some(Duration::MAX))
+        .keep_alive(Duration::MAX)
+        .stall_timeout(Duration::MAX)
+        .shutdown_grace(Duration::MAX);
+    let mut peer = Peer::memory(everything_server::server_with(limits.clone()));
+    peer.say(&call(1, "sleep", json!({ "ms": 1000 }))).await;
+    peer.end_input().await.unwrap();
+    assert_eq!(peer.hear().await["id"], 1);
+    peer.end().await.unwrap();
+    let served = Served::start(everything_server::server_with(limits)).await;
+    let response = served.send(Post::speaking(mcp_core::Revision::LATEST, call(1, "sleep", json!({ "ms": 20 })))).await;
+    assert_eq!(response.status(), 200);
+}
+
+/// A head that announces too much is refused without waiting for what it announces.
+#[tokio::test]
+async fn an_announced_excess_is_refused_at_once() {
+    let served = Served::start(everything_server::server()).await;
+    let post = Post::new("").header("Content-Length", "100000000");
+    let mut connection = served.connect().await;
+    connection.write_what_goes(&post.bytes(served.address)).await;
+    assert_eq!(connection.response_to(&post).await.unwrap().status(), 413);
+}
+
+/// A body that does not come does not hold the server's memory for ever.
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let limits = Limits::default().stall_timeout(Duration::from_millis(200));
+    let served = Served::start(everything_server::server_with(limits)).await;
+    let post = Post::new("{\"jsonrpc\"").header("Content-Length", "1000");
+    let mut connection = served.connect().await;
+    connection.write_what_goes(&post.bytes(served.address)).await;
+    assert_eq!(connection.response_to(&post).await.unwrap().status(), 408);
+}

@@ -123,3 +123,29 @@ async fn what_comes_by_itself_is_served_as_the_newest_legacy_revision() {
     assert!(String::from_utf8(batch.to_vec()).unwrap().contains("-32600"));
     assert!(server.handle(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await.is_none());
 }
+
+/// Before the modern era a schema of output is an object's, and what is promised must be kept. No Rust name is told.
+#[tokio::test]
+async fn c151_no_schema_is_promised_where_nothing_structured_is_sent() {
+    let server = crate::fixture::odd(mcp_core::Limits::default(), &[]);
+    for revision in Revision::ALL {
+        let mut peer = crate::duplex::Peer::memory(server.clone());
+        let meta = if *revision == Revision::LATEST { super::modern_meta() } else { serde_json::json!({}) };
+        if *revision != Revision::LATEST {
+            let client = serde_json::json!({ "name": "test", "version": "1" });
+            let params =
+                serde_json::json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
+            let hello = serde_json::json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+            peer.say(&hello.to_string()).await;
+            peer.hear().await;
+        }
+        let list =
+            serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+        peer.say(&list.to_string()).await;
+        let answer = peer.hear().await;
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let schemas: Vec<&Value> = tools.iter().filter_map(|tool| tool.get("outputSchema")).collect();
+        assert_eq!(schemas.iter().any(|schema| schema["type"] == "array"), *revision == Revision::LATEST);
+        assert!(schemas.iter().all(|schema| schema.get("title").is_none()), "{schemas:?}");
+    }
+}

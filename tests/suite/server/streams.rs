@@ -111,13 +111,24 @@ async fn an_unread_stream_is_given_up() {
     let post = modern(call_with_token(1, "count", json!({ "n": u32::MAX }), "t"));
     connection.write(&post.bytes(served.address)).await;
     until("the call was cancelled", async || gauge(&server).await == (0, 1)).await;
-    // What was on its way can still be read, and then the stream ends without an answer.
-    connection.head().await.unwrap();
-    let mut text = String::new();
-    while let Some(chunk) = connection.chunk().await {
-        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    // What was on its way can still be read, and then the connection ends without an answer.
+    assert!(!connection.to_end().await.contains("\"result\""));
+}
+
+/// The same for an answer that is there as a whole: whoever reads none of it does not keep it in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unread_answer_is_given_up() {
+    const BYTES: usize = 16 << 20;
+    let limits = Limits::default().stall_timeout(Duration::from_millis(300));
+    let served = Served::start(everything_server::server_with(limits)).await;
+    let post = || modern(call(1, "big", json!({ "bytes": BYTES })));
+    for post in [post(), post().header("Accept", "text/event-stream")] {
+        let mut connection = Connection::narrow(served.address).await;
+        connection.write(&post.bytes(served.address)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let read = connection.to_end().await.len();
+        assert!(read > 0 && read < BYTES, "{read} bytes were kept for a reader that read nothing");
     }
-    assert!(!text.contains("\"result\""));
 }
 
 /// A slow reader is no stalled one: as long as something is read, the call goes on.

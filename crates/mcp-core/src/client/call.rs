@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Era, Error, ErrorKind, Limits, Revision,
     client::{Incoming, Outgoing, Replies, Transport, legacy, modern::Modern, result},
+    deadline::deadline,
     method::Method,
     types::Progress,
 };
@@ -154,16 +155,16 @@ impl Caller {
     async fn await_response(&self, mut replies: Replies, mut options: CallOptions) -> Result<Response, Error> {
         let patience = options.timeout.unwrap_or(self.limits.request_timeout);
         let start = Instant::now();
-        let end = start + options.at_most.unwrap_or(self.limits.request_timeout_max.max(patience));
-        let mut deadline = (start + patience).min(end);
+        let end = deadline(start, options.at_most.unwrap_or(self.limits.request_timeout_max.max(patience)));
+        let mut until = deadline(start, patience).min(end);
         loop {
-            match timeout_at(deadline, replies.next()).await {
+            match timeout_at(until, replies.next()).await {
                 Err(_) => return Err(timed_out(start.elapsed())),
                 Ok(None) => return Err(Error::new(ErrorKind::TransportClosed, "the stream ended before the response")),
                 Ok(Some(Err(error))) => return Err(error),
                 Ok(Some(Ok(Incoming::Response(response)))) => return Ok(response),
                 Ok(Some(Ok(Incoming::Notification(notification)))) => {
-                    deadline = (Instant::now() + patience).min(end);
+                    until = deadline(Instant::now(), patience).min(end);
                     options.hear(&notification);
                 }
             }

@@ -47,11 +47,17 @@ impl Probe {
             Err(error) => match (error.kind(), error.status()) {
                 (ErrorKind::Timeout, _) if is_shared => Ok(Self::Silent),
                 (ErrorKind::TransportClosed, _) if is_shared => Ok(Self::Exited),
-                (ErrorKind::ProtocolInvalid, _) | (ErrorKind::TransportError, Some(_)) => Ok(Self::Other),
+                (ErrorKind::ProtocolInvalid, _) => Ok(Self::Other),
+                (ErrorKind::TransportError, Some(status)) if !is_about_now(status) => Ok(Self::Other),
                 _ => Err(error),
             },
         }
     }
+}
+
+/// Statuses that say that somebody may not ask, or that nobody can be asked at the moment, whatever the server speaks.
+fn is_about_now(status: u16) -> bool {
+    matches!(status, 403 | 408 | 425 | 429 | 502..=504)
 }
 
 /// Codes that only a modern server gives.
@@ -142,6 +148,10 @@ mod tests {
         assert_eq!(verdict(discovered(&["2025-11-25"])), Verdict::Legacy { reconnect: false });
         let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
         assert!(matches!(Probe::read(Err(page), false), Ok(Probe::Other)));
+        for status in [403, 408, 425, 429, 502, 503, 504] {
+            let busy = Error::new(ErrorKind::TransportError, "busy").with_status(status);
+            assert_eq!(Probe::read(Err(busy), false).unwrap_err().status(), Some(status));
+        }
     }
 
     #[test]

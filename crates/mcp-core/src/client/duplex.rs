@@ -41,10 +41,18 @@ pub struct Duplex<C> {
 /// One connection.
 #[derive(Debug)]
 struct Link {
-    outbox: Mailbox<Bytes>,
+    outbox: Mailbox<Outbound>,
     pending: Mutex<Pending<Arc<Waiter>>>,
     limits: Limits,
     driver: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A message that is to be written.
+#[derive(Debug)]
+struct Outbound {
+    /// Of a request, so that it can be withdrawn.
+    id: Option<RequestId>,
+    frame: Bytes,
 }
 
 /// What comes back for one request.
@@ -96,8 +104,7 @@ impl<C: Connector> Transport for Duplex<C> {
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let link = self.link().ok_or_else(Error::not_connected)?;
-            link.outbox.room().await;
-            if link.push(out.frame) { Ok(()) } else { Err(closed(None)) }
+            if link.put(None, out.frame).await { Ok(()) } else { Err(closed(None)) }
         })
     }
 
@@ -128,20 +135,15 @@ impl<C> Drop for Duplex<C> {
 impl Link {
     fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
         let waiter = Arc::new(Waiter::new(&self.limits));
-        let cancel = out.to_cancel().filter(|_| !out.calls(Initialize::NAME));
-        if !lock(&self.pending).begin(id.clone(), waiter.clone()) || !self.push(out.frame) {
-            return Replies::new(futures_util::stream::iter([Err(closed(None))]));
-        }
-        let cancel = CancelOnDrop { link: self, id, cancel };
-        Replies::new(futures_util::stream::unfold((waiter, cancel), |(waiter, cancel)| async move {
-            let item = waiter.pop().await?;
-            Some((item, (waiter, cancel)))
-        }))
+        let cancel = out.to_cancel().filter(|_| !out.calls(Initialize::NAME)).map(|cancel| cancel.frame);
+        let asked = Asked { link: self, id, waiter, unsent: Some(out.frame), cancel, is_queued: false };
+        Replies::new(futures_util::stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
     }
 
-    fn push(&self, frame: Bytes) -> bool {
+    /// Queues a message once there is room; false once the connection is closed.
+    async fn put(&self, id: Option<RequestId>, frame: Bytes) -> bool {
         let bytes = frame.len();
-        self.outbox.push(frame, bytes)
+        self.outbox.put(Outbound { id, frame }, bytes).await
     }
 
     fn fail_pending(&self, error: impl Fn() -> Error) {
@@ -229,16 +231,25 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     let (mut source, mut sink) = wire.split();
     let ended = tokio::select! {
         ended = read(&link, &mut source, &inbox) => Some(ended),
-        written = wire::write(&link.outbox, &mut sink, |frame| frame) => written.err(),
+        written = wire::write(&link.outbox, &mut sink, |queued| queued.frame) => written.err(),
         () = overdue(&link) => None,
     };
     if let Some(cause) = ended {
         link.outbox.close();
         link.fail_pending(|| closed(Some(&cause)));
     }
-    if let Err(error) = sink.close().await {
-        tracing::debug!(%error, "a connection did not close in order");
+    tokio::select! {
+        closed = sink.close() => if let Err(error) = closed {
+            tracing::debug!(%error, "a connection did not close in order");
+        },
+        () = discard(&mut source) => {}
     }
+}
+
+/// What the server says to the end is read still: one that waits for its reader could not end in order.
+async fn discard(source: &mut impl FrameSource) {
+    while let Ok(Some(_)) = source.next().await {}
+    std::future::pending().await
 }
 
 /// What is still to be written when the client disconnects must not hold it up: the server may have stopped reading.
@@ -258,19 +269,38 @@ async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std:
     }
 }
 
-/// Tells the server that nobody waits for an answer any more.
-struct CancelOnDrop {
+/// A request, and what comes back for it. When it is dropped before that, the server is told that nobody waits.
+struct Asked {
     link: Arc<Link>,
     id: RequestId,
+    waiter: Arc<Waiter>,
+    unsent: Option<Bytes>,
     /// None for the handshake, which must not be cancelled.
-    cancel: Option<Outgoing>,
+    cancel: Option<Bytes>,
+    is_queued: bool,
 }
 
-impl Drop for CancelOnDrop {
+impl Asked {
+    async fn next(&mut self) -> Option<Result<Incoming, Error>> {
+        if let Some(frame) = self.unsent.take() {
+            let is_open = lock(&self.link.pending).begin(self.id.clone(), self.waiter.clone());
+            self.is_queued = is_open && self.link.put(Some(self.id.clone()), frame).await;
+            if !self.is_queued {
+                settle(&self.waiter, Err(closed(None)));
+            }
+        }
+        self.waiter.pop().await
+    }
+}
+
+impl Drop for Asked {
     fn drop(&mut self) {
         let waits = lock(&self.link.pending).settle(&self.id).is_some();
-        if let Some(cancel) = self.cancel.take().filter(|_| waits) {
-            self.link.push(cancel.frame);
+        // What was not written yet never will be, and needs no cancelling.
+        let is_withdrawn = || self.link.outbox.retain(|queued| queued.id.as_ref() != Some(&self.id));
+        if waits && self.is_queued && !is_withdrawn() {
+            let cancel = self.cancel.take().map(|frame| (frame.len(), Outbound { id: None, frame }));
+            cancel.map(|(bytes, cancel)| self.link.outbox.push(cancel, bytes));
         }
     }
 }

@@ -215,9 +215,8 @@ impl Inbox {
 
     /// Hands a message to the client, after waiting for room.
     pub async fn deliver(&self, message: Message) {
-        self.0.room().await;
         let bytes = message.size();
-        self.0.push(message, bytes);
+        self.0.put(message, bytes).await;
     }
 
     /// The next message, which the client takes. Dropping the future loses nothing.

@@ -47,12 +47,15 @@ pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Res
 }
 
 fn admit(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
-    let head = Head::scan(request.params.as_ref(), core.limits.id_bytes)?;
-    let exchange = match spoken(core.revisions, head.meta.version.as_ref(), &arrival)? {
-        Spoken::Modern(revision) => modern::accept(request, head, revision)?,
-        Spoken::Legacy(header) => legacy::accept(core, request, head, header, &arrival)?,
-    };
-    Ok(exchange)
+    let mut head = Head::scan(request.params.as_ref(), core.limits.id_bytes);
+    let spoken = spoken(core.revisions, head.meta.version.as_ref(), &arrival);
+    // The era comes first; but that a version cannot be read says more than that it is missing.
+    let fault = head.meta.fault.take_if(|_| spoken.is_ok() || head.meta.version.is_none());
+    match (fault, spoken?) {
+        (Some(fault), _) => Err(fault),
+        (None, Spoken::Modern(revision)) => modern::accept(request, head, revision),
+        (None, Spoken::Legacy(header)) => legacy::accept(core, request, head, header, &arrival),
+    }
 }
 
 /// What a request speaks, as far as it says so itself.

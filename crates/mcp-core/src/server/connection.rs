@@ -22,6 +22,7 @@ use tokio::{
 
 use crate::{
     Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Revision, Server, Wire,
+    deadline::deadline,
     lock::lock,
     mailbox::Mailbox,
     method::{Method, Ping, notification},
@@ -73,6 +74,8 @@ struct Connection {
     tasks: JoinSet<()>,
     /// What came while as much as may run was running.
     waiting: VecDeque<(Request, Destination)>,
+    /// How many bytes of messages that is.
+    waiting_bytes: usize,
     /// The number of the next call.
     next: u64,
     /// How often the wire took something, where it counts that.
@@ -99,10 +102,15 @@ struct Stop {
 impl Stop {
     fn now(self) {
         // The task may be running this very moment, and ends only where it awaits something.
-        if let Some(over) = self.over {
-            over.store(true, Ordering::SeqCst);
-        }
+        is_over(self.over.as_deref());
         self.task.abort();
+    }
+}
+
+/// From here on a call tells of no progress, whatever its handler has left running.
+fn is_over(over: Option<&AtomicBool>) {
+    if let Some(over) = over {
+        over.store(true, Ordering::SeqCst);
     }
 }
 
@@ -122,6 +130,7 @@ impl Connection {
             in_flight: Arc::default(),
             tasks: JoinSet::new(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             next: 0,
             writes,
         }
@@ -221,7 +230,8 @@ impl Connection {
         } else if Ping::is(&request) || self.tasks.len() < limits.in_flight {
             // Whether the server is alive shows at once, however much it has to do.
             self.start(request, to).await;
-        } else if self.waiting.len() < limits.waiting {
+        } else if self.waiting.len() < limits.waiting && self.waiting_bytes < limits.queue_bytes {
+            self.waiting_bytes += held(&request);
             self.waiting.push_back((request, to));
         } else {
             self.refuse(request.id, Fault::Busy, &to);
@@ -241,7 +251,10 @@ impl Connection {
         }
         let mut answer = self.server.call(exchange);
         match std::future::poll_fn(|cx| Poll::Ready(answer.poll_unpin(cx))).await {
-            Poll::Ready(reply) => self.send(&reply, &to),
+            Poll::Ready(reply) => {
+                is_over(over.as_deref());
+                self.send(&reply, &to);
+            }
             Poll::Pending => self.spawn(id, number, answer, over, to),
         }
     }
@@ -250,9 +263,10 @@ impl Connection {
         self.in_flight().begin(id.clone(), number);
         let (server, outbox, in_flight) = (self.server.clone(), self.outbox.clone(), self.in_flight.clone());
         let task = self.tasks.spawn({
-            let id = id.clone();
+            let (id, over) = (id.clone(), over.clone());
             async move {
                 let frame = server.encode(&answer.await);
+                is_over(over.as_deref());
                 let mut in_flight = lock(&in_flight);
                 if in_flight.finish(&id, number) {
                     // Under the lock, so that a cancellation comes before or after, and not between.
@@ -266,6 +280,7 @@ impl Connection {
     async fn start_waiting(&mut self) {
         while self.tasks.len() < self.server.limits().in_flight {
             let Some((request, to)) = self.waiting.pop_front() else { return };
+            self.waiting_bytes -= held(&request);
             self.start(request, to).await;
         }
     }
@@ -285,6 +300,7 @@ impl Connection {
     fn cancel(&mut self, params: Option<&Raw>) {
         let Some(id) = params.and_then(|params| request_id(params, self.server.limits().id_bytes)) else { return };
         self.waiting.retain(|(request, _)| request.id != id);
+        self.waiting_bytes = self.waiting.iter().map(|(request, _)| held(request)).sum();
         let cancelled = self.in_flight().cancel(&id);
         if let Some((number, stop)) = cancelled {
             if let Some(stop) = stop {
@@ -296,7 +312,7 @@ impl Connection {
 
     /// The input has ended: what runs may finish, within the grace.
     async fn finish(&mut self) {
-        let until = Instant::now() + self.server.limits().shutdown_grace;
+        let until = deadline(Instant::now(), self.server.limits().shutdown_grace);
         while !self.tasks.is_empty() {
             if timeout_at(until, self.tasks.join_next()).await.is_err() {
                 tracing::debug!("calls outlived their connection's grace and were cancelled");
@@ -331,6 +347,11 @@ impl Destination {
             Self::Batch(gathering) => gathering.add(frame),
         }
     }
+}
+
+/// How many bytes a request that waits holds on to, more or less.
+fn held(request: &Request) -> usize {
+    request.params.as_ref().map_or(0, |params| params.as_bytes().len())
 }
 
 /// The request that a cancellation names.

@@ -36,6 +36,9 @@ pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
 fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     let unknown = || Fault::MethodNotFound(exchange.method.clone());
     let method = CoreMethod::find(&exchange.method, exchange.revision.era()).ok_or_else(unknown)?;
+    if let Some(fault) = &exchange.head.fault {
+        return Err(fault.clone());
+    }
     let body = match method {
         CoreMethod::Initialize => legacy::initialize(core, &exchange)?,
         CoreMethod::Ping => Body::default(),
@@ -93,13 +96,21 @@ impl Running {
             Self::Done(outcome) => return Poll::Ready(outcome.take().unwrap_or(Err(Fault::Internal))),
             Self::Handler { future, timeout } => (future, timeout),
         };
-        match future.poll_unpin(cx) {
-            Poll::Ready(Ok(outcome)) => return Poll::Ready(outcome),
-            Poll::Ready(Err(_)) => return Poll::Ready(Err(panicked())),
-            Poll::Pending => {}
-        }
-        let Some(timeout) = timeout else { return Poll::Pending };
-        timeout.sleep.poll_unpin(cx).map(|()| (timeout.expired)(timeout.after, revision))
+        let outcome = match (future.poll_unpin(cx), timeout) {
+            (Poll::Ready(outcome), _) => outcome.unwrap_or_else(|_| Err(panicked())),
+            (Poll::Pending, None) => return Poll::Pending,
+            (Poll::Pending, Some(timeout)) => {
+                std::task::ready!(timeout.sleep.poll_unpin(cx));
+                (timeout.expired)(timeout.after, revision)
+            }
+        };
+        Poll::Ready(self.dispose().and(outcome))
+    }
+
+    /// Drops the handler's future, what it still holds with it: that may panic too.
+    fn dispose(&mut self) -> Result<(), Fault> {
+        let handler = std::mem::replace(self, Self::Done(None));
+        catch_unwind(AssertUnwindSafe(|| drop(handler))).map_err(|_| panicked())
     }
 }
 

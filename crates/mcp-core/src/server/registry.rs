@@ -8,7 +8,7 @@ use mcp_jsonrpc::Raw;
 use serde::Serialize;
 
 use crate::{
-    Error, ErrorKind, Revision, Tool,
+    Era, Error, ErrorKind, Revision, Tool,
     types::{ToolAnnotations, ToolDefinition},
 };
 
@@ -206,11 +206,17 @@ fn render(definition: &ToolDefinition, revision: Revision) -> Raw {
         description: definition.description.as_ref(),
         icons: definition.icons.as_ref().filter(|_| since(Revision::V2025_11_25)),
         input_schema: &definition.input_schema,
-        output_schema: definition.output_schema.as_ref().filter(|_| since(Revision::V2025_06_18)),
+        output_schema: definition.output_schema.as_ref().filter(|schema| may_be_promised(schema, revision)),
         annotations: definition.annotations.as_ref().filter(|_| since(Revision::V2025_03_26)),
         meta: definition.meta.as_ref().filter(|_| since(Revision::V2025_06_18)),
     };
     Raw::encode(&shape).unwrap_or(Raw::empty_object())
+}
+
+/// What is promised must be kept: where structured content is an object, its schema is an object's.
+fn may_be_promised(output_schema: &Raw, revision: Revision) -> bool {
+    let is_objects = || output_schema.member("type").is_some_and(|kind| kind.as_str() == r#""object""#);
+    revision.era() == Era::Modern || (revision >= Revision::V2025_06_18 && is_objects())
 }
 
 #[cfg(test)]

@@ -316,17 +316,18 @@ fn no_parameters() -> Raw {
     Raw::assume_valid(r#"{"type":"object"}"#.into())
 }
 
-/// The schema of `T` as an object's. Dialect and title are left out: the one is the default, the other a Rust name.
+/// The schema of `T` as an object's.
 fn object_schema<T: JsonSchema>() -> Raw {
     let mut schema = schema_of::<T>();
-    schema.remove("title");
     schema.insert("type".into(), "object".into());
     Raw::encode(&schema).unwrap_or_else(|_| no_parameters())
 }
 
+/// Dialect and title are left out: the one is the default, the other a Rust name.
 fn schema_of<T: JsonSchema>() -> schemars::Schema {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     schema.remove("$schema");
+    schema.remove("title");
     schema
 }
 

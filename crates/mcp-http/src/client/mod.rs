@@ -20,7 +20,7 @@ use mcp_core::{
 };
 use read::{Reading, ReplyStream};
 use reqwest::{Response, StatusCode, Url, redirect};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
 
@@ -324,8 +324,12 @@ impl Drop for CancelOnDrop {
             return;
         };
         runtime.spawn(async move {
-            if let Err(error) = endpoint.post(&cancel).await {
-                tracing::debug!(%error, "a cancellation could not be sent");
+            // A server that does not even take this is told no more, and holds nothing here.
+            tokio::select! {
+                sent = timeout(endpoint.limits.request_timeout, endpoint.post(&cancel)) => if !matches!(sent, Ok(Ok(_))) {
+                    tracing::debug!("a cancellation could not be sent");
+                },
+                () = endpoint.until_closed() => {}
             }
         });
     }

@@ -11,7 +11,7 @@ use mcp_core::{
     method::notification,
 };
 use mcp_jsonrpc::{Bytes, Inbound, Message, RequestId, decode};
-use reqwest::Response;
+use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::sse::EventDecoder;
@@ -32,7 +32,7 @@ pub(super) struct Reading {
 pub(super) async fn replies(response: Response, reading: Reading) -> Result<ReplyStream, Error> {
     match media_type(&response).as_str() {
         "text/event-stream" if response.status().is_success() => Ok(events(response, reading)),
-        "application/json" => {
+        "application/json" if !is_about_now(response.status()) => {
             let status = response.status();
             let body = body(response, reading.limits.message_bytes).await?;
             let is_answered = |incoming: &[Incoming]| incoming.iter().any(|one| matches!(one, Incoming::Response(_)));
@@ -45,6 +45,11 @@ pub(super) async fn replies(response: Response, reading: Reading) -> Result<Repl
         }
         _ => Err(refused(response).await),
     }
+}
+
+/// What a proxy or a busy server says is about neither the request nor its method, whatever the body is.
+fn is_about_now(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 502..=504)
 }
 
 fn media_type(response: &Response) -> String {

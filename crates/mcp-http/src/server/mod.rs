@@ -1,5 +1,6 @@
 mod accept_header;
 mod guard;
+mod listener;
 mod mirror;
 mod post;
 mod reply;

@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mcp_core::{Arrival, Reply, Revision};
+use mcp_core::{Arrival, Limits, Reply, Revision};
 use mcp_jsonrpc::{Bytes, Inbound, Message};
 use tokio::time::timeout;
 
@@ -36,7 +36,7 @@ pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Respo
         return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     }
     let asks_first = parts.headers.contains_key(header::EXPECT);
-    match read(body, endpoint.server.limits().message_bytes, asks_first).await {
+    match read(body, endpoint.server.limits(), asks_first).await {
         Ok(body) => answer(endpoint, &parts.headers, wanted, body).await,
         Err(refusal) => refusal,
     }
@@ -95,20 +95,24 @@ fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
 }
 
 /// Stops reading near the limit, whatever the headers claimed.
-async fn read(mut body: Body, most: usize, asks_first: bool) -> Result<Bytes, Response> {
+async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> Result<Bytes, Response> {
+    let (most, patience) = (limits.message_bytes, limits.stall_timeout);
     let too_large = || reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {most} bytes"));
     let is_claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most;
-    if is_claimed && asks_first {
+    if is_claimed {
+        if !asks_first {
+            linger(body, most).await;
+        }
         return Err(too_large());
     }
-    let limit = if is_claimed { 0 } else { most };
-    match Limited::new(&mut body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
+    match timeout(patience, Limited::new(&mut body, most).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
             linger(body, most).await;
             Err(too_large())
         }
-        Err(_) => Err(reply::refuse(StatusCode::BAD_REQUEST, "the body could not be read to its end")),
+        Ok(Err(_)) => Err(reply::refuse(StatusCode::BAD_REQUEST, "the body could not be read to its end")),
+        Err(_) => Err(reply::refuse(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
     }
 }
 

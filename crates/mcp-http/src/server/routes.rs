@@ -4,7 +4,6 @@ use axum::{
     Router,
     extract::{Request, State},
     response::Response,
-    serve::ListenerExt,
 };
 use http::{Method, StatusCode, Version, header};
 use mcp_core::{
@@ -15,7 +14,7 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 
 use crate::{
     DEFAULT_PATH,
-    server::{guard, post, reply},
+    server::{guard, listener::Patient, post, reply},
 };
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
@@ -100,7 +99,8 @@ impl Routes {
         router.with_state(Arc::new(self.endpoint))
     }
 
-    /// Serves them on `listener` for ever, with `TCP_NODELAY`.
+    /// Serves them on `listener` for ever, with `TCP_NODELAY`. A connection whose peer reads nothing of an answer for
+    /// [`Limits::stall_timeout`](mcp_core::Limits) ends.
     ///
     /// # Errors
     /// When the listener's address cannot be told.
@@ -108,12 +108,7 @@ impl Routes {
         let failed = |error| Error::caused(ErrorKind::TransportError, "the server failed", error);
         let bound: SocketAddr = listener.local_addr().map_err(failed)?;
         self.endpoint.hosts = self.endpoint.hosts.bound(bound);
-        let listener = listener.tap_io(|stream| {
-            // Without it, small events wait for acknowledgements that the peer delays by 40 ms.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY could not be set");
-            }
-        });
+        let listener = Patient { listener, patience: self.endpoint.server.limits().stall_timeout };
         axum::serve(listener, self.into_router()).await.map_err(failed)
     }
 }

@@ -35,7 +35,7 @@ impl Default for DecodeLimits {
 
 /// Reads the envelope of the message, or of the messages, in one frame.
 ///
-/// What is returned shares the memory of `frame`. Parameters and results are neither decoded nor altered. Member names
+/// What is returned shares the memory of `frame`, or is a copy where it is a small part of a large one. Parameters and results are neither decoded nor altered. Member names
 /// are compared exactly; a second `id`, `method`, … in one message is refused, since two readers could each
 /// believe another one. A leading byte order mark is skipped.
 #[must_use]
@@ -81,9 +81,9 @@ impl<'a> Decoder<'a> {
         // The scan does not recurse, so the id can be told even of what nests too deep.
         if deeper_than(self.limits.depth, json) {
             let (id, depth) = (self.id(&envelope).ok().flatten(), self.limits.depth);
-            return Err(of(&envelope, invalid(id, format!("nested deeper than {depth} levels"))));
+            return Err(with_kind(&envelope, invalid(id, format!("nested deeper than {depth} levels"))));
         }
-        self.classify(&envelope).map_err(|malformed| of(&envelope, malformed))
+        self.classify(&envelope).map_err(|malformed| with_kind(&envelope, malformed))
     }
 
     fn classify(&self, envelope: &Envelope<'a>) -> Result<Message, Malformed> {
@@ -141,8 +141,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// A share of the frame; but where the frame is large and this a small part of it, a copy, so that what is kept of a
+    /// message for long does not keep the rest of it.
     fn raw(&self, raw: &'a RawValue) -> Raw {
-        Raw::assume_valid(share(self.text, raw.get()))
+        const LARGE: usize = 16 << 10;
+        let is_small_part = self.text.len() > LARGE && raw.get().len() < self.text.len() / 4;
+        Raw::assume_valid(if is_small_part { raw.get().into() } else { share(self.text, raw.get()) })
     }
 }
 
@@ -232,7 +236,7 @@ fn not_json(reason: impl fmt::Display) -> Malformed {
     }
 }
 
-fn of(envelope: &Envelope<'_>, malformed: Malformed) -> Malformed {
+fn with_kind(envelope: &Envelope<'_>, malformed: Malformed) -> Malformed {
     Malformed { kind: kind_of(envelope), ..malformed }
 }
 

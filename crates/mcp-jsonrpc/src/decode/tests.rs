@@ -164,3 +164,17 @@ fn the_id_of_what_is_too_long_is_told_where_it_stands_in_front() {
     assert_eq!(id(&format!(r#"{{"id":5,"x":"{}"#, "\u{e9}".repeat(600))).as_deref(), Some("5"));
     assert_eq!(Malformed::too_long(b"", 9, &limits).error.code, code::PARSE_ERROR);
 }
+
+#[test]
+fn a_small_part_of_a_large_frame_does_not_keep_it() {
+    let frame = |unused: usize, params: usize| {
+        let (unused, params) = ("u".repeat(unused), "p".repeat(params));
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","unused":"{unused}","params":"{params}"}}"#))
+    };
+    for (unused, params, shares) in [(100_000, 10, false), (100, 100_000, true), (10, 10, true)] {
+        let frame = frame(unused, params);
+        let within = frame.as_ptr_range();
+        let Inbound::One(Message::Request(request)) = decode(frame.clone(), &DecodeLimits::default()) else { panic!() };
+        assert_eq!(within.contains(&request.params.unwrap().as_bytes().as_ptr()), shares, "{unused} {params}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The connections that [`serve`](crate::serve) takes.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::serve::Listener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    time::{Sleep, sleep},
+};
+
+/// A TCP listener whose connections write small answers at once, and end when their peer reads nothing for long.
+pub(super) struct Patient {
+    pub(super) listener: TcpListener,
+    pub(super) patience: Duration,
+}
+
+impl Listener for Patient {
+    type Io = PatientStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        let (stream, peer) = Listener::accept(&mut self.listener).await;
+        // Without it, small events wait for acknowledgements that the peer delays by 40 ms.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        (PatientStream { stream, patience: self.patience, stalled: None }, peer)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A stream whose writes fail when it takes nothing for `patience`.
+pub(super) struct PatientStream<S> {
+    stream: S,
+    patience: Duration,
+    /// While a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> PatientStream<S> {
+    /// What a write came to, or that it waits for too long.
+    fn judge<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        stalled.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.judge(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.judge(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        time::Instant,
+    };
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_slowly_is_written_to_and_one_that_does_not_read_is_given_up() {
+        let (here, mut there) = duplex(8);
+        let mut stream = PatientStream { stream: here, patience: PATIENCE, stalled: None };
+        let reader = tokio::spawn(async move {
+            let mut part = [0; 8];
+            for _ in 0..4 {
+                tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+                there.read_exact(&mut part).await.unwrap();
+            }
+            there
+        });
+        stream.write_all(&[0; 40]).await.unwrap();
+        let _there = reader.await.unwrap();
+        let start = Instant::now();
+        assert_eq!(stream.write_all(&[0; 40]).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), PATIENCE.as_secs());
+    }
+}
