@@ -292,7 +292,7 @@ impl Connection {
     }
 
     /// All that comes until the connection is closed, in whatever way.
-    pub(crate) async fn to_end(&mut self) -> String {
+    pub(crate) async fn rest(&mut self) -> String {
         while self.fill().await {}
         String::from_utf8_lossy(&self.buffer).into_owned()
     }

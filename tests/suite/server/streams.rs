@@ -112,7 +112,7 @@ async fn an_unread_stream_is_given_up() {
     connection.write(&post.bytes(served.address)).await;
     until("the call was cancelled", async || gauge(&server).await == (0, 1)).await;
     // What was on its way can still be read, and then the connection ends without an answer.
-    assert!(!connection.to_end().await.contains("\"result\""));
+    assert!(!connection.rest().await.contains("\"result\""));
 }
 
 /// The same for an answer that is there as a whole: whoever reads none of it does not keep it in memory.
@@ -126,7 +126,7 @@ async fn an_unread_answer_is_given_up() {
         let mut connection = Connection::narrow(served.address).await;
         connection.write(&post.bytes(served.address)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let read = connection.to_end().await.len();
+        let read = connection.rest().await.len();
         assert!(read > 0 && read < BYTES, "{read} bytes were kept for a reader that read nothing");
     }
 }
