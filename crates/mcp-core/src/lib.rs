@@ -22,6 +22,9 @@
 //! # Ok::<(), mcp_core::Error>(()) }).unwrap();
 //! ```
 
+/// Where servers on the network have their endpoint, unless told otherwise.
+pub const DEFAULT_PATH: &str = "/mcp";
+
 /// A future whose type is erased, as transports and layers return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

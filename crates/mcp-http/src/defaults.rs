@@ -1,8 +1,5 @@
 use std::time::Duration;
 
-/// Where the MCP endpoint is unless told otherwise.
-pub const DEFAULT_PATH: &str = "/mcp";
-
 /// How many events of a legacy session are kept for a client that reconnects.
 pub const DEFAULT_REPLAY_CAPACITY: usize = 1024;
 

@@ -29,13 +29,14 @@ mod server;
 pub use axum;
 #[cfg(feature = "client")]
 pub use client::{Http, HttpTransport};
-pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_PATH, DEFAULT_REPLAY_CAPACITY};
+pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_REPLAY_CAPACITY};
 pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 pub use http;
+pub use mcp_core::DEFAULT_PATH;
 #[cfg(feature = "client")]
 pub use reqwest;
 #[cfg(feature = "server")]
-pub use server::{Routes, routes, serve};
+pub use server::{Routes, routes, serve, serve_router};
 
 /// Entry points for the fuzzer.
 #[cfg(all(fuzzing, feature = "client"))]

@@ -9,6 +9,9 @@ pub use mcp_http as http;
 /// The process's own streams and child processes.
 #[cfg(feature = "stdio")]
 pub use mcp_stdio as stdio;
+/// WebSocket, server and client.
+#[cfg(any(feature = "ws-server", feature = "ws-client"))]
+pub use mcp_ws as ws;
 
 /// What nearly every server or client names.
 pub mod prelude {
@@ -19,4 +22,6 @@ pub mod prelude {
     pub use mcp_http::Http;
     #[cfg(feature = "stdio")]
     pub use mcp_stdio::Child;
+    #[cfg(feature = "ws-client")]
+    pub use mcp_ws::Ws;
 }

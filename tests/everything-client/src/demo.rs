@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcp_suite::{Client, Era, Revision, client::IntoTransport, http::Http, implementation, stdio::Child};
+use mcp_suite::{Client, Era, Revision, client::IntoTransport, http::Http, implementation, stdio::Child, ws::Ws};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -42,6 +42,7 @@ pub(crate) async fn run(server: &str) -> Result<(), Box<dyn Error>> {
         row("memory", visit(everything_server::server(), &revisions).await);
         row("stdio", visit(Child::new(server).arg("stdio"), &revisions).await);
         row("http", visit(Http::new(&url), &revisions).await);
+        row("ws", visit(Ws::new(url.replacen("http", "ws", 1)), &revisions).await);
     }
     print(&rows);
     print!("{}", how_to_connect(server));
@@ -103,6 +104,7 @@ fn how_to_connect(server: &str) -> String {
         "\nTo connect a client of your own:\n\
          \x20 stdio  let it start   {server} stdio\n\
          \x20 http   start          {server} http --listen 127.0.0.1:8080\n\
-         \x20        and give it    http://127.0.0.1:8080/mcp\n"
+         \x20        and give it    http://127.0.0.1:8080/mcp\n\
+         \x20 ws     the same       ws://127.0.0.1:8080/mcp\n"
     )
 }

@@ -1,11 +1,17 @@
-//! `everything-server stdio` | `everything-server http --listen ADDR [--stateless]`.
+//! `everything-server stdio` | `everything-server http --listen ADDR [--stateless]` | `everything-server ws --listen ADDR`.
 
 use std::{error::Error, process::ExitCode};
 
-use mcp_suite::{http::Routes, stdio};
+use mcp_suite::{
+    http::{self, Routes},
+    origin::Hosts,
+    stdio,
+    ws::WsLayer,
+};
 use tokio::net::TcpListener;
 
-const USAGE: &str = "usage: everything-server stdio | everything-server http --listen ADDR [--stateless]";
+const USAGE: &str = "usage: everything-server stdio | everything-server http --listen ADDR [--stateless] | \
+                     everything-server ws --listen ADDR";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -21,13 +27,24 @@ async fn main() -> ExitCode {
 async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stdio"] => Ok(stdio::serve(everything_server::server()).await?),
-        ["http", "--listen", address] | ["http", "--listen", address, "--stateless"] => http(address).await,
+        ["http", "--listen", address] | ["http", "--listen", address, "--stateless"] => http_and_ws(address).await,
+        ["ws", "--listen", address] => ws(address).await,
         _ => Err(USAGE.into()),
     }
 }
 
-async fn http(address: &str) -> Result<(), Box<dyn Error>> {
+/// One endpoint, which takes WebSocket upgrades too.
+async fn http_and_ws(address: &str) -> Result<(), Box<dyn Error>> {
+    let (server, listener) = (everything_server::server(), TcpListener::bind(address).await?);
+    let (bound, limits) = (listener.local_addr()?, server.limits().clone());
+    let hosts = Hosts::loopback().bound(bound);
+    let routes = Routes::new(server.clone()).hosts(hosts.clone()).into_router();
+    eprintln!("listening on http://{bound}/mcp");
+    Ok(http::serve_router(routes.layer(WsLayer::new(server).hosts(hosts)), listener, &limits).await?)
+}
+
+async fn ws(address: &str) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address).await?;
-    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-    Ok(Routes::new(everything_server::server()).serve(listener).await?)
+    eprintln!("listening on ws://{}/mcp", listener.local_addr()?);
+    Ok(WsLayer::new(everything_server::server()).serve(listener).await?)
 }

@@ -9,4 +9,4 @@ mod routes;
 mod single;
 mod sse;
 
-pub use routes::{Routes, routes, serve};
+pub use routes::{Routes, routes, serve, serve_router};

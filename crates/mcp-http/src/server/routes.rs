@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -7,7 +7,7 @@ use axum::{
 };
 use http::{Method, StatusCode, Version, header};
 use mcp_core::{
-    Error, ErrorKind, Server,
+    Error, ErrorKind, Limits, Server,
     origin::{Hosts, Origins},
 };
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -99,18 +99,30 @@ impl Routes {
         router.with_state(Arc::new(self.endpoint))
     }
 
-    /// Serves them on `listener` for ever, with `TCP_NODELAY`. A connection whose peer reads nothing of an answer for
-    /// [`Limits::stall_timeout`](mcp_core::Limits) ends.
+    /// Serves them on `listener` as [`serve_router`] does, also for the bound address as host.
     ///
     /// # Errors
     /// When the listener's address cannot be told.
     pub async fn serve(mut self, listener: TcpListener) -> Result<(), Error> {
-        let failed = |error| Error::caused(ErrorKind::TransportError, "the server failed", error);
         let bound: SocketAddr = listener.local_addr().map_err(failed)?;
         self.endpoint.hosts = self.endpoint.hosts.bound(bound);
-        let listener = Patient { listener, patience: self.endpoint.server.limits().stall_timeout };
-        axum::serve(listener, self.into_router()).await.map_err(failed)
+        let limits = self.endpoint.server.limits().clone();
+        serve_router(self.into_router(), listener, &limits).await
     }
+}
+
+/// Serves any router on `listener` for ever, with `TCP_NODELAY`. A connection whose peer reads nothing of an answer for
+/// [`Limits::stall_timeout`] ends.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve_router(router: Router, listener: TcpListener, limits: &Limits) -> Result<(), Error> {
+    let listener = Patient { listener, patience: limits.stall_timeout };
+    axum::serve(listener, router).await.map_err(failed)
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::caused(ErrorKind::TransportError, "the server failed", error)
 }
 
 /// Any request at the endpoint: the guards come first, then the method.

@@ -1,0 +1,47 @@
+//! MCP over WebSocket, one message a text frame.
+//!
+//! [`WsLayer`] takes upgrades in front of any axum router, [`serve`] does so on an address of its own, and a client
+//! connects to [`Ws`].
+//!
+//! ```no_run
+//! use mcp_core::{Client, Server, implementation};
+//! use mcp_ws::{Ws, WsLayer};
+//!
+//! # async fn server(router: axum::Router) -> axum::Router {
+//! let server = Server::builder(implementation!()).build();
+//! router.layer(WsLayer::new(server)) // HTTP and WebSocket at one endpoint
+//! # }
+//! # async fn client() -> Result<(), mcp_core::Error> {
+//! let client = Client::connect(Ws::new("ws://127.0.0.1:8080/mcp")).await?;
+//! # client.disconnect().await; Ok(()) }
+//! ```
+//!
+//! No revision of the protocol describes this wire. What is sent over it is what the shared wires send, stdio among
+//! them.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "server")]
+mod server;
+#[cfg(any(feature = "client", feature = "server"))]
+mod socket;
+
+#[cfg(feature = "server")]
+pub use axum;
+#[cfg(feature = "client")]
+pub use client::Ws;
+pub use http;
+#[cfg(feature = "server")]
+pub use server::{WsLayer, WsService, serve};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use socket::{Socket, SocketSink, SocketSource};
+
+/// The subprotocol that both sides agree on (`Sec-WebSocket-Protocol`).
+pub const SUBPROTOCOL: &str = "mcp";
+
+/// The README's examples.
+#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[doc = include_str!("../README.md")]
+mod readme {}

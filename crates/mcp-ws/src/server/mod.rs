@@ -1,0 +1,6 @@
+mod handshake;
+mod layer;
+mod serve;
+
+pub use layer::{WsLayer, WsService};
+pub use serve::serve;
