@@ -15,3 +15,4 @@ mod peer;
 mod process;
 mod server;
 mod transcript;
+mod ws;

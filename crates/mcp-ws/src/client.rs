@@ -1,4 +1,4 @@
-use std::{fmt, io};
+use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use mcp_core::{
@@ -162,11 +162,11 @@ impl Target {
 }
 
 fn failed(error: WsError) -> Error {
-    let transport = |what: &str, error| Error::caused(ErrorKind::TransportError, what, error);
     match error {
         WsError::Http(response) => refused(&response),
-        WsError::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => transport("no connection", error),
-        WsError::Io(error) => transport("the connection failed before it was a WebSocket", error),
+        WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
+            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", error)
+        }
         error => {
             let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", error);
             error.blaming(Blame::Peer)
@@ -203,5 +203,5 @@ fn tls_config() -> Result<std::sync::Arc<rustls::ClientConfig>, WsError> {
         let builder = builder.with_safe_default_protocol_versions()?;
         Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
     });
-    CONFIG.clone().map_err(|error| io::Error::other(error).into())
+    CONFIG.clone().map_err(|error| std::io::Error::other(error).into())
 }

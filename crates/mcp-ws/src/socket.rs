@@ -3,10 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     task::{Context, Poll},
     time::Duration,
 };
@@ -36,11 +33,10 @@ pub struct Socket<S> {
 }
 
 #[cfg(feature = "server")]
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket<Counted<S>> {
-    /// A socket whose handshake is over; `max` is the longest message that it takes, in bytes.
-    pub(crate) async fn server(stream: S, max: usize) -> Self {
-        let writes = Arc::default();
-        let stream = Counted { stream, writes: Arc::clone(&writes) };
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// A socket whose handshake is over; `max` is the longest message that it takes, in bytes, and `writes` counts what
+    /// its peer takes.
+    pub(crate) async fn server(stream: S, max: usize, writes: Arc<AtomicU64>) -> Self {
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config(max))).await;
         Self { stream, role: Role::Server, writes: Some(writes) }
     }
@@ -211,39 +207,5 @@ fn broken(error: WsError) -> io::Error {
     match error {
         WsError::Io(error) => error,
         error => io::Error::new(io::ErrorKind::BrokenPipe, error),
-    }
-}
-
-/// A stream that counts what its peer takes, so that a slow reader is told from one that does not read.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-pub struct Counted<S> {
-    stream: S,
-    writes: Arc<AtomicU64>,
-}
-
-#[cfg(feature = "server")]
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-#[cfg(feature = "server")]
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if let Poll::Ready(Ok(1..)) = written {
-            self.writes.fetch_add(1, Ordering::Relaxed);
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

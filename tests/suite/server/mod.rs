@@ -25,7 +25,7 @@ fn modern_meta() -> Value {
 }
 
 /// A call in the modern era.
-fn call(id: impl Into<Value>, name: &str, arguments: Value) -> String {
+pub(crate) fn call(id: impl Into<Value>, name: &str, arguments: Value) -> String {
     let id: Value = id.into();
     let params = json!({ "name": name, "arguments": arguments, "_meta": modern_meta() });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
@@ -43,7 +43,7 @@ fn cancel(id: impl Into<Value>) -> String {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string()
 }
 
-fn ping(id: impl Into<Value>) -> String {
+pub(crate) fn ping(id: impl Into<Value>) -> String {
     let id: Value = id.into();
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
 }
@@ -55,7 +55,7 @@ fn text(answer: &Value) -> &str {
 
 /// How many handlers of the everything server run, and how many were dropped before they were done. Asked beside all
 /// connections, so that no bound of theirs stands in the way.
-async fn gauge(server: &Server) -> (u64, u64) {
+pub(crate) async fn gauge(server: &Server) -> (u64, u64) {
     let answer = server.handle(call(1, "inflight", json!({}))).await.unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     let counts = &answer["result"]["structuredContent"];
@@ -63,7 +63,7 @@ async fn gauge(server: &Server) -> (u64, u64) {
 }
 
 /// Waits, in real time, for what must come about.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..3000 {
         if holds().await {
             return;

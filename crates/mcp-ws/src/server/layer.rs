@@ -23,7 +23,10 @@ use tower_service::Service;
 
 use crate::{
     Socket,
-    server::handshake::{Upgrade, single},
+    server::{
+        counted::Counted,
+        handshake::{Upgrade, single},
+    },
 };
 
 /// A layer that takes WebSocket upgrades at a path, and passes all else on to what is behind it.
@@ -157,7 +160,9 @@ async fn serve(server: Server, upgraded: OnUpgrade) {
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade did not come about"),
     };
-    let socket = Socket::server(TokioIo::new(upgraded), server.limits().message_bytes).await;
+    let writes = Arc::default();
+    let stream = Counted { stream: TokioIo::new(upgraded), writes: Arc::clone(&writes) };
+    let socket = Socket::server(stream, server.limits().message_bytes, writes).await;
     if let Err(error) = mcp_core::server::serve(server, socket).await {
         tracing::debug!(?error, "a socket ended");
     }

@@ -1,3 +1,4 @@
+mod counted;
 mod handshake;
 mod layer;
 mod serve;
