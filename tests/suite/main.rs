@@ -11,6 +11,7 @@ mod duplex;
 mod fixture;
 mod http;
 mod messages;
+mod observer;
 mod peer;
 mod process;
 mod server;

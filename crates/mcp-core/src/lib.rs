@@ -38,6 +38,7 @@ mod lock;
 mod mailbox;
 mod memory;
 pub mod method;
+pub mod observer;
 pub mod origin;
 mod revision;
 /// The server: build one, serve it on a wire, hand it single messages.

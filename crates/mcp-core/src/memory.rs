@@ -36,6 +36,7 @@ pub fn memory() -> (MemoryWire, MemoryWire) {
 }
 
 impl Wire for MemoryWire {
+    const KIND: &'static str = "memory";
     type Source = MemorySource;
     type Sink = MemorySink;
 

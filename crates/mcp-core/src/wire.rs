@@ -14,6 +14,8 @@ use crate::mailbox::Mailbox;
 ///
 /// Both roles drive it with the same loop, so a new wire needs no more than this.
 pub trait Wire: Send + 'static {
+    /// What observers are told that it is.
+    const KIND: &'static str = "other";
     /// Where frames come from.
     type Source: FrameSource;
     /// Where frames go.
@@ -26,6 +28,9 @@ pub trait Wire: Send + 'static {
 /// Where frames come from.
 pub trait FrameSource: Send + 'static {
     /// The next frame; `None` at the end. Dropping the future loses nothing.
+    ///
+    /// An error of the kind `ConnectionAborted` is no failure: the peer has ended the connection in good order, and nothing
+    /// can be written to it any more.
     fn next(&mut self) -> impl Future<Output = io::Result<Option<Frame>>> + Send;
 }
 

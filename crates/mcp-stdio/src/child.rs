@@ -196,6 +196,7 @@ pub struct ChildWire {
 }
 
 impl Wire for ChildWire {
+    const KIND: &'static str = "stdio";
     type Source = LineSource<ChildStdout>;
     type Sink = ChildSink;
 

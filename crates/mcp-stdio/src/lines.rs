@@ -31,6 +31,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    const KIND: &'static str = "stdio";
     type Source = LineSource<R>;
     type Sink = LineSink<W>;
 

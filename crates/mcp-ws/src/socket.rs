@@ -57,6 +57,7 @@ pub(crate) fn config(max: usize) -> WebSocketConfig {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Socket<S> {
+    const KIND: &'static str = "websocket";
     type Source = SocketSource<S>;
     type Sink = SocketSink<S>;
 
@@ -123,17 +124,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shared<S> {
 }
 
 fn closed_by_peer(frame: Option<&CloseFrame>) -> io::Error {
-    let why = match frame {
-        None => "the peer closed the connection".to_owned(),
-        Some(CloseFrame { code, reason }) => {
-            let words = match code {
-                CloseCode::Size => " (a message was too large for it)",
-                _ => "",
-            };
-            format!("the peer closed the connection with {code}{words}: {}", shown(reason))
-        }
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset};
+    let Some(CloseFrame { code, reason }) = frame else {
+        return io::Error::new(ConnectionAborted, "the peer closed the connection");
     };
-    io::Error::new(io::ErrorKind::ConnectionAborted, why)
+    let (kind, words) = match code {
+        CloseCode::Normal | CloseCode::Away => (ConnectionAborted, ""),
+        CloseCode::Size => (ConnectionReset, " (a message was too large for it)"),
+        _ => (ConnectionReset, ""),
+    };
+    io::Error::new(kind, format!("the peer closed the connection with {code}{words}: {}", shown(reason)))
 }
 
 /// Where text frames go.

@@ -180,14 +180,14 @@ fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
 
 /// A server that listens until this is dropped.
 #[derive(Debug)]
-struct Served {
+pub(crate) struct Served {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Served {
     /// HTTP and WebSocket at one endpoint.
-    async fn start(server: Server) -> Self {
+    pub(crate) async fn start(server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, limits) = (listener.local_addr().unwrap(), server.limits().clone());
         let router = mcp_http::routes(server.clone()).layer(WsLayer::new(server));
@@ -203,7 +203,7 @@ impl Served {
         Self { address, task }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("ws://{}/mcp", self.address)
     }
 

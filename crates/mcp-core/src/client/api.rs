@@ -1,6 +1,9 @@
 //! Client path 1 of 5: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,7 +14,9 @@ use crate::{
         Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result,
         route::Router,
     },
+    lock::lock,
     method::{CallTool, Empty, ListTools, Ping},
+    observer::Opened,
     types::{CallToolParams, CallToolResult, Implementation, PaginatedParams, ServerCapabilities, ToolDefinition},
 };
 
@@ -24,6 +29,8 @@ struct Inner {
     caller: Caller,
     connected: Connected,
     router: Router,
+    /// What stands for a connection where there is none, as over HTTP. None once it is closed.
+    opened: Mutex<Option<Opened>>,
 }
 
 impl Client {
@@ -43,7 +50,8 @@ impl Client {
     pub(super) fn new(caller: Caller, connected: Connected, router: Router) -> Self {
         router.agreed(connected.revision);
         caller.transport.agreed(&Agreed::new(connected.revision));
-        Self(Arc::new(Inner { caller, connected, router }))
+        let opened = (!caller.transport.is_shared()).then(|| caller.observers.opened(caller.connection()));
+        Self(Arc::new(Inner { caller, connected, router, opened: Mutex::new(opened) }))
     }
 
     /// The revision that is spoken.
@@ -183,6 +191,7 @@ impl Client {
     pub async fn disconnect(&self) {
         self.0.router.stop();
         self.0.caller.transport.close().await;
+        lock(&self.0.opened).take();
     }
 }
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crate::{
     Client, Error, Limits, Revision, Revisions,
     client::{Inbox, IntoTransport, call::Caller, connect, route::Router},
+    observer::{Observer, Observers},
     types::{ClientCapabilities, Implementation},
 };
 
@@ -14,6 +15,7 @@ pub struct ClientBuilder {
     pub(super) revisions: Revisions,
     pub(super) capabilities: ClientCapabilities,
     limits: Limits,
+    observers: Observers,
 }
 
 impl ClientBuilder {
@@ -23,6 +25,7 @@ impl ClientBuilder {
             revisions: Revisions::default(),
             capabilities: ClientCapabilities::default(),
             limits: Limits::default(),
+            observers: Observers::default(),
         }
     }
 
@@ -38,6 +41,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Tells `observer` what happens; those added before are told first.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
     /// Connects, and finds out what the server speaks.
     ///
     /// # Errors
@@ -45,8 +54,8 @@ impl ClientBuilder {
     pub async fn connect<T: IntoTransport>(self, transport: T) -> Result<Client, Error> {
         self.revisions.check()?;
         let transport = Arc::new(transport.into_transport(&self.limits)?);
-        let caller = Caller::new(transport, self.limits.clone());
-        let inbox = Inbox::new(&self.limits);
+        let caller = Caller::new(transport, self.limits.clone(), self.observers.clone());
+        let inbox = Inbox::observed(&self.limits, self.observers.clone());
         // The server may ask something before the handshake is over.
         let router = Router::start(caller.transport.clone(), inbox.clone(), &self.limits);
         match connect::connect(&caller, &self, &inbox).await {

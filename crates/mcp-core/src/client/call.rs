@@ -18,6 +18,7 @@ use crate::{
     client::{Incoming, Outgoing, Replies, Transport, legacy, modern::Modern, result},
     deadline::deadline,
     method::Method,
+    observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
     types::Progress,
 };
 
@@ -108,12 +109,18 @@ impl Speech {
 pub(crate) struct Caller {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) limits: Limits,
+    pub(crate) observers: Observers,
     next_id: AtomicU64,
 }
 
 impl Caller {
-    pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits) -> Self {
-        Self { transport, limits, next_id: AtomicU64::new(0) }
+    pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits, observers: Observers) -> Self {
+        Self { transport, limits, observers, next_id: AtomicU64::new(0) }
+    }
+
+    /// What observers are told that it is.
+    pub(crate) fn connection(&self) -> ConnectionEvent {
+        ConnectionEvent { role: Role::Client, transport: self.transport.kind() }
     }
 
     /// Calls a method; `name` is the parameter of that name, or `uri`, where the method has one.
@@ -148,7 +155,13 @@ impl Caller {
             name,
             revision: speech.revision(),
         };
-        self.await_response(self.transport.request(out), options).await
+        let watch = self.observers.observed(|| observed(self.connection(), &out));
+        let watch = watch.map(|observed| self.observers.start(observed));
+        let outcome = self.await_response(self.transport.request(out), options).await;
+        if let Some(watch) = watch {
+            watch.complete(judged(&outcome));
+        }
+        outcome
     }
 
     /// Leaving early drops `replies`, and that cancels the request.
@@ -165,6 +178,7 @@ impl Caller {
                 Ok(Some(Ok(Incoming::Response(response)))) => return Ok(response),
                 Ok(Some(Ok(Incoming::Notification(notification)))) => {
                     until = deadline(Instant::now(), patience).min(end);
+                    self.observers.notification(self.connection(), Direction::Incoming, &notification.method);
                     options.hear(&notification);
                 }
             }
@@ -178,6 +192,29 @@ impl CallOptions {
         if let (Some(hear), Some(progress)) = (&mut self.progress, progress) {
             hear(progress);
         }
+    }
+}
+
+fn observed(connection: ConnectionEvent, out: &Outgoing) -> Observed {
+    Observed {
+        connection,
+        direction: Direction::Outgoing,
+        method: out.method.clone().unwrap_or_default(),
+        name: out.name.clone(),
+        id: out.id.clone().unwrap_or_else(|| "".into()),
+        revision: out.revision,
+    }
+}
+
+/// How a request ended, as observers are told.
+fn judged(outcome: &Result<Response, Error>) -> Outcome {
+    match outcome {
+        Ok(Response { outcome: Ok(result), .. }) => match result.member("isError") {
+            Some(is_error) if is_error.as_str() == "true" => Outcome::ToolFailed,
+            _ => Outcome::Completed,
+        },
+        Ok(Response { outcome: Err(error), .. }) => Outcome::Error { code: error.code },
+        Err(error) => Outcome::Failed { kind: error.kind() },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Client path 4 of 5 (shared wires): one task a connection, whatever the wire. Before: `crates/mcp-core/src/client/modern/mod.rs` | `crates/mcp-core/src/client/legacy/mod.rs`. After: `crates/mcp-core/src/client/result.rs`.
 
 use std::{
+    io,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -14,6 +15,7 @@ use crate::{
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
+    observer::{CloseReason, ConnectionEvent, Opened, Role},
     wire,
 };
 
@@ -44,6 +46,8 @@ struct Link {
     outbox: Mailbox<Outbound>,
     pending: Mutex<Pending<Arc<Waiter>>>,
     limits: Limits,
+    /// What observers are told that it is.
+    connection: ConnectionEvent,
     driver: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -83,9 +87,11 @@ impl<C: Connector> Transport for Duplex<C> {
                 outbox: Mailbox::new(&self.limits),
                 pending: Mutex::default(),
                 limits: self.limits.clone(),
+                connection: ConnectionEvent { role: Role::Client, transport: C::Wire::KIND },
                 driver: Mutex::default(),
             });
-            let driver = tokio::spawn(drive(link.clone(), wire, inbox));
+            let opened = inbox.observers.opened(link.connection);
+            let driver = tokio::spawn(drive(link.clone(), wire, inbox, opened));
             *lock(&link.driver) = Some(driver);
             if let Some(old) = lock(&self.link).replace(link) {
                 old.abort();
@@ -106,6 +112,10 @@ impl<C: Connector> Transport for Duplex<C> {
             let link = self.link().ok_or_else(Error::not_connected)?;
             if link.put(None, out.frame).await { Ok(()) } else { Err(closed(None)) }
         })
+    }
+
+    fn kind(&self) -> &'static str {
+        C::Wire::KIND
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -165,7 +175,7 @@ impl Link {
             Frame::Line(bytes) if bytes.len() <= self.limits.message_bytes => bytes,
             Frame::Line(start) | Frame::TooLong(start) => {
                 let (most, limits) = (self.limits.message_bytes, self.limits.decode());
-                return self.on_malformed(Malformed::too_long(&start, most, &limits));
+                return self.on_malformed(Malformed::too_long(&start, most, &limits), inbox);
             }
             _ => return,
         };
@@ -176,7 +186,7 @@ impl Link {
                     self.on_message(message, inbox).await;
                 }
             }
-            Inbound::Malformed(malformed) => self.on_malformed(malformed),
+            Inbound::Malformed(malformed) => self.on_malformed(malformed, inbox),
             _ => {}
         }
     }
@@ -204,14 +214,12 @@ impl Link {
     }
 
     /// Servers print things that are no messages; only what names a pending request is more than a curiosity.
-    fn on_malformed(&self, malformed: Malformed) {
-        tracing::debug!(error = %malformed.error.message, "the server sent something that is no message");
+    fn on_malformed(&self, malformed: Malformed, inbox: &Inbox) {
+        inbox.observers.error(self.connection, || unreadable(&malformed));
         let id = malformed.id.as_ref().filter(|_| malformed.kind != MalformedKind::Call);
         let waiter = id.and_then(|id| lock(&self.pending).settle(id));
         if let Some(waiter) = waiter {
-            let error =
-                Error::new(ErrorKind::ProtocolInvalid, format!("malformed answer: {}", malformed.error.message));
-            settle(&waiter, Err(error.blaming(Blame::Peer)));
+            settle(&waiter, Err(unreadable(&malformed)));
         }
     }
 
@@ -221,13 +229,18 @@ impl Link {
     }
 }
 
+fn unreadable(malformed: &Malformed) -> Error {
+    let message = format!("malformed message: {}", malformed.error.message);
+    Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
+}
+
 fn settle(waiter: &Waiter, outcome: Result<Incoming, Error>) {
     waiter.push(outcome, 0);
     waiter.close();
 }
 
 /// Runs a connection to its end: until the server ends it, or until the outbox is closed and written.
-async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
+async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opened) {
     let (mut source, mut sink) = wire.split();
     let ended = tokio::select! {
         ended = read(&link, &mut source, &inbox) => Some(ended),
@@ -237,6 +250,9 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox) {
     if let Some(cause) = ended {
         link.outbox.close();
         link.fail_pending(|| closed(Some(&cause)));
+        let is_orderly = matches!(cause.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted);
+        let error = closed(Some(&cause));
+        opened.close(&if is_orderly { CloseReason::Peer } else { CloseReason::Failed(&error) });
     }
     tokio::select! {
         closed = sink.close() => if let Err(error) = closed {
@@ -259,11 +275,11 @@ async fn overdue(link: &Link) {
     tokio::time::sleep(FLUSH).await;
 }
 
-async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> std::io::Error {
+async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> io::Error {
     loop {
         match source.next().await {
             Ok(Some(frame)) => link.on_frame(frame, inbox).await,
-            Ok(None) => return std::io::ErrorKind::UnexpectedEof.into(),
+            Ok(None) => return io::ErrorKind::UnexpectedEof.into(),
             Err(error) => return error,
         }
     }
@@ -305,7 +321,7 @@ impl Drop for Asked {
     }
 }
 
-fn closed(why: Option<&std::io::Error>) -> Error {
+fn closed(why: Option<&io::Error>) -> Error {
     let message = why.map_or("the connection is closed".into(), |why| format!("the connection ended: {why}"));
     Error::new(ErrorKind::TransportClosed, message)
 }

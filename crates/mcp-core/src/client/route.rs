@@ -12,6 +12,7 @@ use crate::{
     Era, Limits, Revision,
     client::{Inbox, Outgoing, Transport},
     method::{Method, Ping},
+    observer::{ConnectionEvent, Direction, Observed, Outcome, Role},
 };
 
 /// The task that answers the server, for as long as this lives.
@@ -46,6 +47,8 @@ impl Drop for Router {
 
 async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agreed: Arc<OnceLock<Revision>>) {
     let mut answers = JoinSet::new();
+    let (observers, connection) =
+        (&inbox.observers, ConnectionEvent { role: Role::Client, transport: transport.kind() });
     while let Some(message) = inbox.next().await {
         let revision = agreed.get().copied();
         match message {
@@ -56,10 +59,14 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
                     answers.join_next().await;
                 }
                 while answers.try_join_next().is_some() {}
-                let out = Outgoing { frame: answer(&request), id: None, method: None, name: None, revision };
+                let observed = observers.observed(|| Observed::incoming(&request, connection));
+                let (frame, outcome) = answer(&request);
+                observers.answered(observed, || outcome);
+                let out = Outgoing { frame, id: None, method: None, name: None, revision };
                 answers.spawn(send(transport.clone(), out, limits.clone()));
             }
             Message::Notification(notification) => {
+                observers.notification(connection, Direction::Incoming, &notification.method);
                 tracing::debug!(method = &*notification.method, "a notification was ignored");
             }
             _ => tracing::debug!("a request of a server that may ask nothing was ignored"),
@@ -75,9 +82,10 @@ async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits) {
     }
 }
 
-fn answer(request: &Request) -> Bytes {
+fn answer(request: &Request) -> (Bytes, Outcome) {
     if Ping::is(request) {
-        return encode::result(&request.id, b"{}");
+        return (encode::result(&request.id, b"{}"), Outcome::Completed);
     }
-    encode::error(Some(&request.id), &ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found"))
+    let error = ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found");
+    (encode::error(Some(&request.id), &error), Outcome::Error { code: error.code })
 }

@@ -9,6 +9,7 @@ use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, Raw, RequestId, Resp
 
 use crate::{
     BoxFuture, Error, Limits, ProgressToken, Revision, head::meta_key, mailbox::Mailbox, method::notification,
+    observer::Observers,
 };
 
 /// What a client speaks over. Users write their own; for a wire that both sides share, a
@@ -36,6 +37,11 @@ pub trait Transport: Send + Sync + 'static {
         true
     }
 
+    /// What observers are told that it is. Default: `other`.
+    fn kind(&self) -> &'static str {
+        "other"
+    }
+
     /// Tells what was agreed on.
     fn agreed(&self, to: &Agreed) {
         let _ = to;
@@ -60,6 +66,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn is_shared(&self) -> bool {
         (**self).is_shared()
+    }
+
+    fn kind(&self) -> &'static str {
+        (**self).kind()
     }
 
     fn agreed(&self, to: &Agreed) {
@@ -204,23 +214,31 @@ pub fn progress_token(notification: &Notification, most: usize) -> Option<Progre
 
 /// Where a transport puts what the server sends on its own: requests, and notifications about no request.
 #[derive(Debug, Clone)]
-pub struct Inbox(Arc<Mailbox<Message>>);
+pub struct Inbox {
+    mailbox: Arc<Mailbox<Message>>,
+    pub(crate) observers: Observers,
+}
 
 impl Inbox {
     /// An empty inbox.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self(Arc::new(Mailbox::new(&limits.clone().at_least_one())))
+        Self::observed(limits, Observers::default())
+    }
+
+    /// The same, whose transport tells these observers of its connections.
+    pub(crate) fn observed(limits: &Limits, observers: Observers) -> Self {
+        Self { mailbox: Arc::new(Mailbox::new(&limits.clone().at_least_one())), observers }
     }
 
     /// Hands a message to the client, after waiting for room.
     pub async fn deliver(&self, message: Message) {
         let bytes = message.size();
-        self.0.put(message, bytes).await;
+        self.mailbox.put(message, bytes).await;
     }
 
     /// The next message, which the client takes. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Message> {
-        self.0.pop().await
+        self.mailbox.pop().await
     }
 }

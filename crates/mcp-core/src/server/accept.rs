@@ -7,15 +7,18 @@ use mcp_jsonrpc::{ByteString, Request};
 use crate::{
     Era, Fault, Revision, Revisions,
     head::Head,
+    observer::{ConnectionEvent, Observed, Role},
     server::{Core, Exchange, Reply, legacy, legacy::Session, modern},
     shown,
 };
 
 /// What a wire knows of a request beside its bytes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Arrival<'a> {
     pub(crate) version_header: Option<&'a str>,
     pub(crate) http: bool,
+    /// What observers are told that it came over.
+    pub(crate) transport: &'static str,
     pub(crate) session: Option<&'a Arc<Session>>,
 }
 
@@ -23,27 +26,50 @@ impl<'a> Arrival<'a> {
     /// A request that came by itself: no connection, no session, no headers.
     #[must_use]
     pub fn alone() -> Self {
-        Self::default()
+        Self { version_header: None, http: false, transport: "none", session: None }
     }
 
     /// A request that came over HTTP, with the value of its `MCP-Protocol-Version` header.
     #[must_use]
     pub fn http(version_header: Option<&'a str>) -> Self {
-        Self { version_header, http: true, ..Self::default() }
+        Self { version_header, http: true, transport: "http", session: None }
     }
 
     /// A request that came over a shared wire.
-    pub(crate) fn duplex(session: &'a Arc<Session>) -> Self {
-        Self { session: Some(session), ..Self::default() }
+    pub(crate) fn duplex(session: &'a Arc<Session>, transport: &'static str) -> Self {
+        Self { version_header: None, http: false, transport, session: Some(session) }
+    }
+
+    pub(crate) fn connection(&self) -> ConnectionEvent {
+        ConnectionEvent { role: Role::Server, transport: self.transport }
     }
 }
 
 /// Makes a request an exchange, or answers it with what is wrong.
 pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
-    let id = request.id.clone();
+    let (id, connection) = (request.id.clone(), arrival.connection());
+    let observed = core.observers.observed(|| Observed::incoming(&request, connection));
     // A refused request is answered as the era that its header names would have it.
     let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
-    admit(core, request, arrival).map_err(|fault| Reply::refusal(Some(id), seems, fault))
+    match admit(core, request, arrival) {
+        Ok(mut exchange) => {
+            exchange.watch = observed.map(|observed| core.observers.start(observed.of(&exchange)));
+            Ok(exchange)
+        }
+        Err(fault) => {
+            let reply = Reply::refusal(Some(id), seems, fault);
+            core.observers.answered(observed, || reply.outcome());
+            Err(reply)
+        }
+    }
+}
+
+/// Answers a request that is not even looked at.
+pub(super) fn refuse(core: &Core, request: Request, fault: Fault, connection: ConnectionEvent) -> Reply {
+    let observed = core.observers.observed(|| Observed::incoming(&request, connection));
+    let reply = Reply::refusal(Some(request.id), Revision::LATEST_LEGACY, fault);
+    core.observers.answered(observed, || reply.outcome());
+    reply
 }
 
 fn admit(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {

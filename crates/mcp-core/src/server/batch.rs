@@ -51,7 +51,7 @@ pub(super) async fn answer(
     arrival: Arrival<'_>,
 ) -> Option<Bytes> {
     if !server.takes_batches(&arrival) {
-        return Some(server.encode(&not_taken().into()));
+        return Some(server.encode(&server.malformed(not_taken(), &arrival)));
     }
     let answers = join_all(items.into_iter().map(|item| answer_item(server, item, arrival.clone()))).await;
     let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
@@ -61,8 +61,11 @@ pub(super) async fn answer(
 async fn answer_item(server: &Server, item: Result<Message, Malformed>, arrival: Arrival<'_>) -> Option<Bytes> {
     let reply = match item.and_then(admit) {
         Ok(Message::Request(request)) => server.answer(request, arrival).await,
-        Ok(_) => return None,
-        Err(malformed) => malformed.into(),
+        Ok(message) => {
+            server.heed(&message, &arrival);
+            return None;
+        }
+        Err(malformed) => server.malformed(malformed, &arrival),
     };
     Some(server.encode(&reply))
 }

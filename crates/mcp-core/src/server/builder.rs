@@ -6,6 +6,7 @@ use tower::{BoxError, Layer, Service};
 use crate::{
     Error, Exchange, Limits, Reply, Revision, Revisions, Server, Tool, ToolRegistry,
     head::meta_key,
+    observer::{Observer, Observers},
     server::{
         Core, Inner,
         layers::{self, BuildStack, Stack},
@@ -23,6 +24,7 @@ pub struct ServerBuilder {
     limits: Limits,
     tools: Vec<Tool>,
     layers: Vec<Box<dyn BuildStack>>,
+    observers: Observers,
 }
 
 impl ServerBuilder {
@@ -35,6 +37,7 @@ impl ServerBuilder {
             limits: Limits::default(),
             tools: Vec::new(),
             layers: Vec::new(),
+            observers: Observers::default(),
         }
     }
 
@@ -96,6 +99,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells `observer` what happens; those added before are told first.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
     /// The server.
     ///
     /// # Panics
@@ -124,6 +133,7 @@ impl ServerBuilder {
             instructions: self.instructions,
             revisions: self.revisions,
             limits: self.limits,
+            observers: self.observers,
             tools,
         });
         let stack = Stack::new(&core, self.layers);

@@ -21,13 +21,14 @@ use tokio::{
 };
 
 use crate::{
-    Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Revision, Server, Wire,
+    Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Server, Wire,
     deadline::deadline,
     lock::lock,
     mailbox::Mailbox,
     method::{Method, Ping, notification},
+    observer::{CloseReason, ConnectionEvent, Role},
     server::{
-        Answer, batch,
+        Answer, accept, batch,
         batch::Gathering,
         inflight::InFlight,
         legacy::Session,
@@ -46,7 +47,8 @@ use crate::{
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().shutdown_grace;
-    let mut connection = Connection::new(server, sink.writes());
+    let mut opened = server.0.core.observers.opened(ConnectionEvent { role: Role::Server, transport: W::KIND });
+    let mut connection = Connection::new(server, W::KIND, sink.writes());
     let outbox = connection.outbox.clone();
     let mut writing = std::pin::pin!(async {
         wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
@@ -63,7 +65,12 @@ pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
         },
         written = &mut writing => (Ok(()), written),
     };
-    read.and(written).map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error))
+    let ended = match read.and(written) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+        ended => ended.map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error)),
+    };
+    opened.close(&ended.as_ref().map_or_else(CloseReason::Failed, |()| CloseReason::Peer));
+    ended
 }
 
 struct Connection {
@@ -78,6 +85,8 @@ struct Connection {
     waiting_bytes: usize,
     /// The number of the next call.
     next: u64,
+    /// What observers are told that the wire is.
+    kind: &'static str,
     /// How often the wire took something, where it counts that.
     writes: Option<Arc<AtomicU64>>,
 }
@@ -122,7 +131,7 @@ enum Event {
 }
 
 impl Connection {
-    fn new(server: Server, writes: Option<Arc<AtomicU64>>) -> Self {
+    fn new(server: Server, kind: &'static str, writes: Option<Arc<AtomicU64>>) -> Self {
         Self {
             outbox: Arc::new(Mailbox::new(server.limits())),
             server,
@@ -132,6 +141,7 @@ impl Connection {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             next: 0,
+            kind,
             writes,
         }
     }
@@ -197,15 +207,18 @@ impl Connection {
     async fn on_message(&mut self, message: Message, to: Destination) {
         match message {
             Message::Request(request) => self.on_request(request, to).await,
-            Message::Notification(notification) => self.on_notification(&notification),
-            _ => tracing::debug!("a response to no request was dropped"),
+            message => {
+                self.server.heed(&message, &self.arrival());
+                if let Message::Notification(notification) = message {
+                    self.on_notification(&notification);
+                }
+            }
         }
     }
 
     /// Each item is a message like any other, but for where its answer goes.
     async fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>) {
-        let arrival = Arrival::duplex(&self.session);
-        if !self.server.takes_batches(&arrival) {
+        if !self.server.takes_batches(&self.arrival()) {
             return self.on_malformed(batch::not_taken(), &Destination::Connection);
         }
         let to = Destination::Batch(Arc::new(Gathering::new(self.outbox.clone())));
@@ -218,15 +231,14 @@ impl Connection {
     }
 
     fn on_malformed(&self, malformed: Malformed, to: &Destination) {
-        tracing::debug!(error = %malformed.error.message, "a message could not be read");
-        self.send(&malformed.into(), to);
+        self.send(&self.server.malformed(malformed, &self.arrival()), to);
     }
 
     async fn on_request(&mut self, request: Request, to: Destination) {
         let limits = self.server.limits();
         if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
             let why = "a request with this id is running";
-            self.refuse(request.id, Fault::InvalidRequest(why.into()), &to);
+            self.refuse(request, Fault::InvalidRequest(why.into()), &to);
         } else if Ping::is(&request) || self.tasks.len() < limits.in_flight {
             // Whether the server is alive shows at once, however much it has to do.
             self.start(request, to).await;
@@ -234,14 +246,14 @@ impl Connection {
             self.waiting_bytes += held(&request);
             self.waiting.push_back((request, to));
         } else {
-            self.refuse(request.id, Fault::Busy, &to);
+            self.refuse(request, Fault::Busy, &to);
         }
     }
 
     /// Polls a call once before it gets a task of its own: most are answered by then.
     async fn start(&mut self, request: Request, to: Destination) {
         let (id, number) = (request.id.clone(), self.number());
-        let mut exchange = match self.server.accept(request, Arrival::duplex(&self.session)) {
+        let mut exchange = match self.server.accept(request, self.arrival()) {
             Ok(exchange) => exchange,
             Err(reply) => return self.send(&reply, &to),
         };
@@ -327,8 +339,12 @@ impl Connection {
         self.next
     }
 
-    fn refuse(&self, id: RequestId, fault: Fault, to: &Destination) {
-        self.send(&Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault), to);
+    fn arrival(&self) -> Arrival<'_> {
+        Arrival::duplex(&self.session, self.kind)
+    }
+
+    fn refuse(&self, request: Request, fault: Fault, to: &Destination) {
+        self.send(&accept::refuse(&self.server.0.core, request, fault, self.arrival().connection()), to);
     }
 
     fn send(&self, reply: &Reply, to: &Destination) {

@@ -104,6 +104,9 @@ impl Context {
         *last = progress;
         let total = total.filter(|total| total.is_finite());
         if let Ok(params) = Raw::encode(&Params { progress_token: token, progress, total, message }) {
+            if let Some(watch) = &self.0.exchange.watch {
+                watch.notification(notification::PROGRESS);
+            }
             self.0.exchange.outlet.progress(encode::notification(notification::PROGRESS, Some(&params)));
         }
     }

@@ -5,6 +5,7 @@ use mcp_jsonrpc::{ByteString, Raw, Request, RequestId};
 use crate::{
     Revision,
     head::{Head, ProgressToken},
+    observer::Watch,
     server::{legacy::Session, outlet::Outlet},
     types::{ClientCapabilities, Implementation},
 };
@@ -21,12 +22,14 @@ pub struct Exchange {
     pub(crate) revision: Revision,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) outlet: Outlet,
+    /// Who hears of it; mostly nobody.
+    pub(crate) watch: Option<Arc<Watch>>,
 }
 
 impl Exchange {
     pub(crate) fn new(request: Request, head: Head, revision: Revision) -> Self {
         let Request { id, method, params, .. } = request;
-        Self { id, method, params, head, revision, session: None, outlet: Outlet::None }
+        Self { id, method, params, head, revision, session: None, outlet: Outlet::None, watch: None }
     }
 
     /// The request's id.

@@ -41,7 +41,8 @@ pub use stream::CallStream;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
-    BoxFuture, Fault, Limits, Revisions,
+    BoxFuture, Error, Fault, Limits, Revisions,
+    observer::{Direction, Observers, Outcome, Watch},
     types::{Implementation, ServerCapabilities},
 };
 
@@ -76,6 +77,7 @@ pub(crate) struct Core {
     instructions: Option<String>,
     revisions: Revisions,
     limits: Limits,
+    observers: Observers,
     tools: ToolRegistry,
 }
 
@@ -125,9 +127,12 @@ impl Server {
         let arrival = Arrival::alone();
         match self.decode(message.into()) {
             Inbound::One(Message::Request(request)) => Some(self.encode(&self.answer(request, arrival).await)),
-            Inbound::One(_) => None,
+            Inbound::One(message) => {
+                self.heed(&message, &arrival);
+                None
+            }
             Inbound::Batch(items) => self.answer_batch(items, arrival).await,
-            Inbound::Malformed(malformed) => Some(self.encode(&malformed.into())),
+            Inbound::Malformed(malformed) => Some(self.encode(&self.malformed(malformed, &arrival))),
             _ => None,
         }
     }
@@ -174,12 +179,42 @@ impl Server {
         accept::accept(&self.0.core, request, arrival)
     }
 
+    /// The answer to an exchange that is refused after all.
+    #[must_use]
+    pub fn refuse(&self, exchange: &Exchange, fault: Fault) -> Reply {
+        let reply = Reply::refusal(Some(exchange.id.clone()), exchange.revision, fault);
+        if let Some(watch) = &exchange.watch {
+            watch.complete(reply.outcome());
+        }
+        reply
+    }
+
+    /// The answer to what is no message.
+    #[must_use]
+    pub fn malformed(&self, malformed: Malformed, arrival: &Arrival<'_>) -> Reply {
+        let error = || Error::from_object(malformed.error.clone());
+        self.0.core.observers.error(arrival.connection(), error);
+        Reply::malformed(malformed)
+    }
+
+    /// Takes notice of a message that is not answered: a notification, or a response that nobody waits for.
+    pub fn heed(&self, message: &Message, arrival: &Arrival<'_>) {
+        match message {
+            Message::Notification(notification) => {
+                self.0.core.observers.notification(arrival.connection(), Direction::Incoming, &notification.method);
+            }
+            _ => tracing::debug!("a response to no request was dropped"),
+        }
+    }
+
     /// Runs an exchange. It runs while the future is polled, and dropping the future cancels it.
     pub fn call(&self, exchange: Exchange) -> Answer {
-        Answer(match &self.0.stack {
+        let watch = exchange.watch.clone();
+        let answering = match &self.0.stack {
             Stack::Bare => Answering::Bare(dispatch::dispatch(&self.0.core, exchange)),
             Stack::Layered(service) => Answering::Layered(Stack::call(service, exchange)),
-        })
+        };
+        Answer { answering, watch }
     }
 
     /// Whether the version header of an HTTP message that is no request is one that this server accepts.
@@ -222,7 +257,10 @@ impl std::fmt::Debug for Server {
 
 /// A call that is being answered: what [`Server::call`] returns.
 #[must_use = "a call runs only while it is polled"]
-pub struct Answer(Answering);
+pub struct Answer {
+    answering: Answering,
+    watch: Option<Arc<Watch>>,
+}
 
 enum Answering {
     Bare(dispatch::Call),
@@ -233,9 +271,22 @@ impl Future for Answer {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Reply> {
-        match &mut self.0 {
+        let reply = std::task::ready!(match &mut self.answering {
             Answering::Bare(call) => call.poll_unpin(cx),
             Answering::Layered(future) => future.poll_unpin(cx),
+        });
+        if let Some(watch) = self.watch.take() {
+            watch.complete(reply.outcome());
+        }
+        Poll::Ready(reply)
+    }
+}
+
+/// What the handler has left running may know of the call for long; it is over now.
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.complete(Outcome::Cancelled);
         }
     }
 }

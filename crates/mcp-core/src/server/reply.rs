@@ -4,7 +4,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_jsonrpc::{ByteString, ErrorObject, Malformed, MalformedKind, Raw, RequestId, encode};
 use serde::Serialize;
 
-use crate::{Era, Fault, Revision};
+use crate::{Era, Fault, Revision, observer::Outcome};
 
 /// The one answer to a request: a result, or why there is none.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Body {
     pub(crate) meta: Option<Raw>,
     /// Whether the modern era wants cache hints with it.
     pub(crate) cacheable: bool,
+    /// Whether it says that a tool failed.
+    pub(crate) is_failure: bool,
 }
 
 impl Body {
@@ -57,6 +59,13 @@ impl Reply {
         Self { id, revision, outcome: Err(fault) }
     }
 
+    /// The answer to what is no message.
+    pub(crate) fn malformed(malformed: Malformed) -> Self {
+        // An answer to nothing is not answered under its id, which may be that of a request of the peer's own.
+        let id = malformed.id.filter(|_| malformed.kind != MalformedKind::Answer);
+        Self::refusal(id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
+    }
+
     /// The id that is answered.
     #[must_use]
     pub fn id(&self) -> Option<&RequestId> {
@@ -73,6 +82,15 @@ impl Reply {
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         self.outcome.as_ref().err()
+    }
+
+    /// How the request ended, as observers are told.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match &self.outcome {
+            Ok(body) if body.is_failure => Outcome::ToolFailed,
+            Ok(_) => Outcome::Completed,
+            Err(fault) => Outcome::Error { code: fault.to_error(self.revision).code },
+        }
     }
 
     /// The same answer with another fault instead of what it was: for layers that judge results.
@@ -100,15 +118,6 @@ impl Reply {
         write_result(&mut out, self.revision, &body, server_info);
         let text = ByteString::try_from(out.freeze()).map_err(|_| Fault::Internal.to_error(self.revision))?;
         Ok(Raw::assume_valid(text))
-    }
-}
-
-/// The answer to what is no message.
-impl From<Malformed> for Reply {
-    fn from(malformed: Malformed) -> Self {
-        // An answer to nothing is not answered under its id, which may be that of a request of the peer's own.
-        let id = malformed.id.filter(|_| malformed.kind != MalformedKind::Answer);
-        Self::refusal(id, Revision::LATEST_LEGACY, Fault::Malformed(malformed.error))
     }
 }
 
@@ -176,7 +185,7 @@ mod tests {
 
     fn body(members: &str, meta: Option<&str>) -> Body {
         let meta = meta.map(|meta| Raw::parse(meta).unwrap());
-        Body { members: members.as_bytes().into(), meta, cacheable: false }
+        Body { members: members.as_bytes().into(), meta, ..Body::default() }
     }
 
     #[test]

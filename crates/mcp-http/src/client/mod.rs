@@ -171,6 +171,10 @@ impl Transport for HttpTransport {
         false
     }
 
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
     fn agreed(&self, to: &Agreed) {
         self.0.state().revision = Some(to.revision);
     }

@@ -48,7 +48,7 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
     match server.decode(body) {
         Inbound::One(Message::Request(request)) => {
             let exchange = server.accept(request, arrival).and_then(|exchange| {
-                let refused = |fault| Reply::refusal(Some(exchange.id().clone()), exchange.revision(), fault);
+                let refused = |fault| server.refuse(&exchange, fault);
                 mirror::check(headers, &exchange).map_err(refused).map(|()| exchange)
             });
             match exchange {
@@ -56,7 +56,8 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
                 Err(reply) => respond::at_once(server, wanted, &reply),
             }
         }
-        Inbound::One(Message::Notification(_)) => {
+        Inbound::One(message @ Message::Notification(_)) => {
+            server.heed(&message, &arrival);
             match server.check_version(single::text(headers, &MCP_PROTOCOL_VERSION)) {
                 Ok(()) => accepted(),
                 Err(fault) => reply::reply(server, &Reply::refusal(None, Revision::LATEST, fault)),
@@ -70,7 +71,7 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
                 None => accepted(),
             }
         }
-        Inbound::Malformed(malformed) => reply::reply(server, &malformed.into()),
+        Inbound::Malformed(malformed) => reply::reply(server, &server.malformed(malformed, &arrival)),
         _ => accepted(),
     }
 }

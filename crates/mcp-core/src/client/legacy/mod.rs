@@ -11,6 +11,7 @@ use crate::{
     },
     head::meta_key,
     method::{Initialize, notification},
+    observer::Direction,
     types::{ClientCapabilities, Implementation, InitializeParams, InitializeResult},
 };
 
@@ -39,6 +40,7 @@ pub(crate) async fn shake_hands(
     let revision = agreed(&result.protocol_version, ours)?;
     // The first request follows only when the server has taken this, so that it cannot overtake it.
     let initialized = Outgoing::notification(notification::INITIALIZED, None, Some(revision));
+    caller.observers.notification(caller.connection(), Direction::Outgoing, notification::INITIALIZED);
     let taken = timeout(caller.limits.request_timeout, caller.transport.send(initialized));
     taken.await.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not take the end of the handshake"))??;
     Ok((revision, result))

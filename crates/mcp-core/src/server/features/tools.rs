@@ -96,7 +96,7 @@ pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault
     if result.is_error {
         members.put_slice(br#","isError":true"#);
     }
-    Ok(Body { members, meta: result.meta.map(without_server_info), cacheable: false })
+    Ok(Body { members, meta: result.meta.map(without_server_info), cacheable: false, is_failure: result.is_error })
 }
 
 /// A result that came from another server says which; here it is this server's.
