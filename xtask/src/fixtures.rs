@@ -37,8 +37,13 @@ impl Fixtures {
 
     /// Starts `everything-server http` on a free loopback port and waits until it serves.
     pub(crate) fn serve(&self, flags: &[&str]) -> Result<Serving> {
+        self.listen("http", flags)
+    }
+
+    /// The same over another wire that listens.
+    pub(crate) fn listen(&self, wire: &str, flags: &[&str]) -> Result<Serving> {
         let mut command = Command::new(&self.server);
-        Serving::start(command.args(["http", "--listen", "127.0.0.1:0"]).args(flags), listening)
+        Serving::start(command.args([wire, "--listen", "127.0.0.1:0"]).args(flags), listening)
     }
 }
 

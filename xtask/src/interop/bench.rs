@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 use crate::fixtures::{Fixtures, Serving};
 use crate::interop::peer::{Outcomes, Peer, Session, Speak, Wire};
-use crate::interop::{everything, inspector, program, python, typescript};
+use crate::interop::{everything, inspector, program, python, typescript, websocket};
 use crate::node::Node;
 use crate::python::Python;
 
@@ -22,6 +22,7 @@ pub(crate) struct Installed {
     pub(crate) node: Node,
     pub(crate) python_v1: Python,
     pub(crate) python_v2: Python,
+    pub(crate) websockets: Python,
 }
 
 impl Bench {
@@ -45,12 +46,12 @@ impl Bench {
         }
     }
 
-    /// Our server, as a client finds it on this wire.
+    /// Our server, as a client finds it over stdio or HTTP.
     pub(crate) fn our_server(&self, wire: Wire) -> Vec<OsString> {
-        match wire {
-            Wire::Stdio => vec![self.fixtures.server.clone().into(), "stdio".into()],
-            Wire::Http => vec![self.serving.url.clone().into()],
+        if wire == Wire::Stdio {
+            return vec![self.fixtures.server.clone().into(), "stdio".into()];
         }
+        vec![self.serving.url.clone().into()]
     }
 
     /// Our client calls a server that is a child of it.
@@ -72,11 +73,13 @@ impl Bench {
 
 impl Installed {
     fn install() -> Result<Self> {
-        let packages = [&[inspector::PACKAGE, everything::PACKAGE], typescript::PACKAGES].concat();
+        let packages =
+            [&[inspector::PACKAGE, everything::PACKAGE], typescript::PACKAGES, websocket::NPM_PACKAGES].concat();
         Ok(Self {
             node: Node::with(&packages)?,
             python_v1: Python::with(python::PACKAGES_V1)?,
             python_v2: Python::with(python::PACKAGES_V2)?,
+            websockets: Python::with(websocket::PIP_PACKAGES)?,
         })
     }
 }

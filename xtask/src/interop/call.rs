@@ -12,6 +12,8 @@ pub(crate) enum Call {
     List { having: &'static str },
     /// `tools/call`.
     Tool(Tool),
+    /// The connection is closed, and the server agrees.
+    Close,
 }
 
 /// A tool's call and its right result.
@@ -45,19 +47,22 @@ impl Call {
         match self {
             Self::List { .. } => "list",
             Self::Tool(tool) => tool.name,
+            Self::Close => "close",
         }
     }
 
+    /// The method; empty where the call is no request.
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::List { .. } => "tools/list",
             Self::Tool(_) => "tools/call",
+            Self::Close => "",
         }
     }
 
     pub(crate) fn params(&self) -> Value {
         match self {
-            Self::List { .. } => json!({}),
+            Self::List { .. } | Self::Close => json!({}),
             Self::Tool(tool) => json!({ "name": tool.name, "arguments": tool.arguments() }),
         }
     }
@@ -70,6 +75,7 @@ impl Call {
         let fits = match self {
             Self::List { having } => heard.tools.iter().flatten().any(|name| name == having),
             Self::Tool(tool) => tool.fits(heard, lossy),
+            Self::Close => heard.closed == Some(NORMAL_CLOSURE),
         };
         if fits { Ok(()) } else { Err(Error::new(format!("{self:?} was answered with {heard:?}"))) }
     }
@@ -87,6 +93,9 @@ impl Tool {
     }
 }
 
+/// What a WebSocket is closed with when all is well.
+const NORMAL_CLOSURE: u16 = 1000;
+
 /// Whether `part` is `whole` with nothing, something or everything left out, in the same order.
 fn is_part(part: &[f64], whole: &[f64]) -> bool {
     let mut rest = whole.iter();
@@ -100,6 +109,7 @@ pub(crate) struct Heard {
     pub(crate) revision: Option<String>,
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) tool: Option<String>,
+    pub(crate) closed: Option<u16>,
     text: Option<String>,
     failed: bool,
     progress: Vec<f64>,
@@ -125,6 +135,7 @@ impl Heard {
         match call {
             Call::List { .. } => self.tools.is_some(),
             Call::Tool(tool) => self.tool.as_deref() == Some(tool.name),
+            Call::Close => self.closed.is_some(),
         }
     }
 }
@@ -170,6 +181,13 @@ mod tests {
         assert!(COUNT.judge(&heard(&[1.0, 3.0]), true).is_ok());
         assert!(COUNT.judge(&heard(&[3.0, 1.0]), true).is_err());
         assert!(ADD.judge(&heard(&[1.0]), true).is_err(), "nobody told of progress");
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_without_a_close_is_not_closed_well() {
+        let heard = |code| Heard { closed: Some(code), ..Heard::default() };
+        assert!(Call::Close.judge(&heard(1000), false).is_ok());
+        assert!(Call::Close.judge(&heard(1006), false).is_err());
     }
 
     #[test]

@@ -49,13 +49,11 @@ const LONG_RUNNING: Call = Call::Tool(Tool {
 
 fn serve(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
     let mut server = installed.node.command("mcp-server-everything");
-    match session.wire {
-        Wire::Stdio => bench.call_child(session, server.arg("stdio")),
-        Wire::Http => {
-            server.arg("streamableHttp").env("PORT", free_port()?.to_string());
-            bench.call_running(session, &Serving::start(&mut server, ready)?)
-        }
+    if session.wire == Wire::Stdio {
+        return bench.call_child(session, server.arg("stdio"));
     }
+    server.arg("streamableHttp").env("PORT", free_port()?.to_string());
+    bench.call_running(session, &Serving::start(&mut server, ready)?)
 }
 
 /// The server takes port 0 and does not say which one it got, so that the port has to be chosen for it.

@@ -13,6 +13,7 @@ mod peer;
 mod program;
 mod python;
 mod typescript;
+mod websocket;
 
 use crate::error::{Error, Result};
 use crate::interop::bench::Bench;
@@ -26,6 +27,8 @@ const PEERS: &[&Peer] = &[
     &typescript::CLIENT_V1,
     &python::CLIENT_V2,
     &python::CLIENT_V1,
+    &websocket::NODE,
+    &websocket::PYTHON,
     &everything::SERVER,
     &typescript::SERVER,
     &python::SERVER,

@@ -20,7 +20,8 @@ const CLIENTS: &str = "
 ## Clients that call our server
 
 The server is [everything-server](../tests/everything-server). `add` must give 7, `fail` a failed result with the
-message, `count` its progress, whole and in order, and then its result.
+message, `count` its progress, whole and in order, and then its result; `close` is a WebSocket that both sides close with
+1000. The wire *ws* is a server of WebSockets alone, *ws at http* an upgrade at the HTTP server's endpoint.
 
 ";
 

@@ -29,6 +29,9 @@ impl Era {
 pub(crate) enum Wire {
     Stdio,
     Http,
+    WebSocket,
+    /// A WebSocket at the HTTP server's endpoint.
+    Upgrade,
 }
 
 impl Wire {
@@ -36,6 +39,8 @@ impl Wire {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "http",
+            Self::WebSocket => "ws",
+            Self::Upgrade => "ws at http",
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn words(command: &Command) -> Vec<OsString> {
 fn calls(calls: &[Call]) -> Value {
     let tools = calls.iter().filter_map(|call| match call {
         Call::Tool(tool) => Some(json!({ "tool": tool.name, "arguments": tool.arguments() })),
-        Call::List { .. } => None,
+        Call::List { .. } | Call::Close => None,
     });
     tools.collect()
 }

@@ -65,8 +65,8 @@ fn visit(bench: &Bench, program: Command, session: &Session) -> Outcomes {
 fn serve(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
     let mut server = installed.python_v2.program("python_server.py");
     server.arg(session.wire.word());
-    match session.wire {
-        Wire::Stdio => bench.call_child(session, &server),
-        Wire::Http => bench.call_running(session, &Serving::start(&mut server, listening)?),
+    if session.wire == Wire::Stdio {
+        return bench.call_child(session, &server);
     }
+    bench.call_running(session, &Serving::start(&mut server, listening)?)
 }

@@ -68,8 +68,8 @@ fn visit(bench: &Bench, installed: &Installed, session: &Session, program: &str)
 fn serve(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
     let mut server = installed.node.program("typescript_server.mjs")?;
     server.arg(session.wire.word());
-    match session.wire {
-        Wire::Stdio => bench.call_child(session, &server),
-        Wire::Http => bench.call_running(session, &Serving::start(&mut server, listening)?),
+    if session.wire == Wire::Stdio {
+        return bench.call_child(session, &server);
     }
+    bench.call_running(session, &Serving::start(&mut server, listening)?)
 }
