@@ -85,7 +85,7 @@ const STATELESS: &[Allowed] = &[
 /// Runs every row and prints the summary; an error if any row holds a surprise.
 pub(crate) fn run() -> Result {
     let fixtures = Fixtures::build()?;
-    let node = Node::with(SUITE)?;
+    let node = Node::with(&[SUITE])?;
     let results = workspace::scratch()?.join("conformance");
     let serving = fixtures.serve(&[])?;
 

@@ -22,6 +22,26 @@ pub(crate) fn ensure(command: &str) -> Result {
     }
 }
 
+/// Makes sure that `python3` is there and makes virtual environments; Debian has these in a package of their own.
+pub(crate) fn ensure_python() -> Result {
+    if makes_environments() {
+        return Ok(());
+    }
+    if can_install() {
+        install(&["python3", "python3-venv"])?;
+    }
+    if makes_environments() {
+        return Ok(());
+    }
+    Err(Error::new("`python3`, 3.10 or later, with `venv` and `ensurepip` is needed; install it and try again"))
+}
+
+fn makes_environments() -> bool {
+    const CHECK: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+    let output = Command::new("python3").args(["-c", CHECK]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
 fn install(packages: &[&str]) -> Result {
     update_once()?;
     process::run(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages))

@@ -10,6 +10,7 @@ mod fuzz;
 mod interop;
 mod node;
 mod process;
+mod python;
 mod table;
 mod test;
 mod tidy;
@@ -39,7 +40,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         flags: &["--skip-npm"],
-        about: "everything that a change must pass, from formatting to foreign clients",
+        about: "everything that a change must pass, from formatting to foreign peers",
         run: |arguments| test::run(arguments.has("--skip-npm")),
     },
     Command {
@@ -57,7 +58,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "interop",
         flags: &["--skip-npm"],
-        about: "calls the example server with the MCP Inspector and with curl",
+        about: "clients and servers that we did not write talk to the example ones",
         run: |arguments| interop::run(arguments.has("--skip-npm")),
     },
     Command {

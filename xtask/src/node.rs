@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::{debian, process, workspace};
 
 /// A package and the version wanted: a whole version, or the leading part of one.
@@ -24,12 +24,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Installs Node 22 and `package`, unless they are there.
-    pub(crate) fn with(package: NpmPackage) -> Result<Self> {
+    /// Installs Node 22 and the packages, unless they are there.
+    pub(crate) fn with(packages: &[NpmPackage]) -> Result<Self> {
         let prefix = workspace::scratch()?.join("npm");
         let node = node_package()?;
-        let missing: Vec<NpmPackage> =
-            [node, package].into_iter().filter(|package| !is_installed(&prefix, package)).collect();
+        let wanted = [&[node], packages].concat();
+        let missing: Vec<NpmPackage> = wanted.into_iter().filter(|package| !is_installed(&prefix, package)).collect();
         if !missing.is_empty() {
             install(&prefix, &missing)?;
         }
@@ -38,12 +38,25 @@ impl Node {
 
     /// A command of an installed package, run by Node 22.
     pub(crate) fn command(&self, name: &str) -> Command {
-        let modules = self.prefix.join("node_modules");
-        let folder = modules.join(self.node.name).join("bin");
+        self.run(&self.prefix.join("node_modules/.bin").join(name))
+    }
+
+    /// A program of `tests/interop`, run by Node 22.
+    ///
+    /// It runs from a copy: Node looks for packages in the folders above a program's own, and nowhere else.
+    pub(crate) fn program(&self, name: &str) -> Result<Command> {
+        let copies = self.prefix.join("interop");
+        copy_modules(&workspace::root().join("tests/interop"), &copies)
+            .doing(|| format!("copying tests/interop to {}", copies.display()))?;
+        Ok(self.run(&copies.join(name)))
+    }
+
+    fn run(&self, script: &Path) -> Command {
+        let folder = self.prefix.join("node_modules").join(self.node.name).join("bin");
         let mut command = Command::new(folder.join("node"));
         // The tools start children by the name `node`, so it must be the first on the PATH as well. What they keep
         // in the home folder stays out of the user's own.
-        command.arg(modules.join(".bin").join(name)).env("PATH", first_on_path(&folder)).env("HOME", &self.prefix);
+        command.arg(script).env("PATH", first_on_path(&folder)).env("HOME", &self.prefix);
         command
     }
 }
@@ -82,6 +95,17 @@ fn is_version(manifest: &[u8], wanted: &str) -> bool {
     }
     let Ok(Manifest { version }) = serde_json::from_slice(manifest) else { return false };
     version == wanted || version.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn copy_modules(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == "mjs") {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 fn first_on_path(folder: &Path) -> std::ffi::OsString {

@@ -1,11 +1,14 @@
-//! `everything-client demo --server-bin PATH`, or the conformance suite's client fixture: `everything-client … URL`.
+//! `everything-client demo --server-bin PATH`, `everything-client interop …`, or the conformance suite's client fixture:
+//! `everything-client … URL`.
 
 mod conformance;
 mod demo;
+mod interop;
 
 use std::{error::Error, process::ExitCode};
 
-const USAGE: &str = "usage: everything-client demo --server-bin PATH | everything-client URL";
+const USAGE: &str = "usage: everything-client demo --server-bin PATH \
+                     | everything-client interop ERA CALLS (http URL | stdio COMMAND...) | everything-client URL";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -21,6 +24,7 @@ async fn main() -> ExitCode {
 async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["demo", "--server-bin", server] => demo::run(server).await,
+        ["interop", era, calls, wire, target @ ..] => interop::run(era, calls, wire, target).await,
         [.., url] if url.starts_with("http") => conformance::run(url).await,
         _ => Err(USAGE.into()),
     }

@@ -1,0 +1,207 @@
+//! The calls that are made, what the answer must be, and what was heard.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+
+/// A call and its right answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Call {
+    /// `tools/list`; this tool must be among them.
+    List { having: &'static str },
+    /// `tools/call`.
+    Tool(Tool),
+    /// The connection is closed, and the server agrees.
+    Close,
+}
+
+/// A tool's call and its right result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    /// An object, as JSON.
+    pub(crate) arguments: &'static str,
+    /// The whole text of the result.
+    pub(crate) text: &'static str,
+    pub(crate) fails: bool,
+    /// How often progress is told: 1, 2, 3 and so on.
+    pub(crate) steps: u32,
+}
+
+pub(crate) const LIST: Call = Call::List { having: "add" };
+pub(crate) const ADD: Call =
+    Call::Tool(Tool { name: "add", arguments: r#"{"a":2,"b":5}"#, text: "7", fails: false, steps: 0 });
+pub(crate) const FAIL: Call = fail("on purpose");
+pub(crate) const COUNT: Call =
+    Call::Tool(Tool { name: "count", arguments: r#"{"n":3}"#, text: "3", fails: false, steps: 3 });
+
+/// `fail`, where the server puts words of its own around the message.
+pub(crate) const fn fail(text: &'static str) -> Call {
+    Call::Tool(Tool { name: "fail", arguments: r#"{"message":"on purpose"}"#, text, fails: true, steps: 0 })
+}
+
+impl Call {
+    /// The tool's name, or `list`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "list",
+            Self::Tool(tool) => tool.name,
+            Self::Close => "close",
+        }
+    }
+
+    /// The method; empty where the call is no request.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "tools/list",
+            Self::Tool(_) => "tools/call",
+            Self::Close => "",
+        }
+    }
+
+    pub(crate) fn params(&self) -> Value {
+        match self {
+            Self::List { .. } | Self::Close => json!({}),
+            Self::Tool(tool) => json!({ "name": tool.name, "arguments": tool.arguments() }),
+        }
+    }
+
+    /// Whether what was heard is the right answer, where progress may be `lossy`.
+    pub(crate) fn judge(&self, heard: &Heard, lossy: bool) -> Result {
+        if let Some(error) = &heard.error {
+            return Err(Error::new(error.clone()));
+        }
+        let fits = match self {
+            Self::List { having } => heard.tools.iter().flatten().any(|name| name == having),
+            Self::Tool(tool) => tool.fits(heard, lossy),
+            Self::Close => heard.closed == Some(NORMAL_CLOSURE),
+        };
+        if fits { Ok(()) } else { Err(Error::new(format!("{self:?} was answered with {heard:?}"))) }
+    }
+}
+
+impl Tool {
+    pub(crate) fn arguments(&self) -> Value {
+        serde_json::from_str(self.arguments).unwrap_or_default()
+    }
+
+    fn fits(&self, heard: &Heard, lossy: bool) -> bool {
+        let expected: Vec<f64> = (1..=self.steps).map(f64::from).collect();
+        let progress = if lossy { is_part(&heard.progress, &expected) } else { heard.progress == expected };
+        heard.text.as_deref() == Some(self.text) && heard.failed == self.fails && progress
+    }
+}
+
+/// What a WebSocket is closed with when all is well.
+const NORMAL_CLOSURE: u16 = 1000;
+
+/// Whether `part` is `whole` with nothing, something or everything left out, in the same order.
+fn is_part(part: &[f64], whole: &[f64]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|step| rest.any(|other| other == step))
+}
+
+/// One line that a client program prints; `tests/interop/README.md` has them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Heard {
+    pub(crate) revision: Option<String>,
+    pub(crate) tools: Option<Vec<String>>,
+    pub(crate) tool: Option<String>,
+    pub(crate) closed: Option<u16>,
+    text: Option<String>,
+    failed: bool,
+    progress: Vec<f64>,
+    error: Option<String>,
+}
+
+impl Heard {
+    /// The same from a result as it stands on the wire.
+    pub(crate) fn of_result(result: &Value) -> Self {
+        let texts = |list: &Value, member: &str| -> Option<Vec<String>> {
+            let entries = list.as_array()?.iter();
+            Some(entries.filter_map(|entry| Some(entry[member].as_str()?.to_owned())).collect())
+        };
+        Self {
+            tools: texts(&result["tools"], "name"),
+            text: texts(&result["content"], "text").map(|texts| texts.concat()),
+            failed: result["isError"].as_bool().unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn is_about(&self, call: &Call) -> bool {
+        match call {
+            Call::List { .. } => self.tools.is_some(),
+            Call::Tool(tool) => self.tool.as_deref() == Some(tool.name),
+            Call::Close => self.closed.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interop::PEERS;
+
+    fn judge(call: &Call, result: &Value) -> Result {
+        call.judge(&Heard::of_result(result), false)
+    }
+
+    #[test]
+    fn the_list_must_have_add_and_not_only_a_name_that_begins_with_it() {
+        assert!(judge(&LIST, &json!({ "tools": [{ "name": "echo" }, { "name": "add" }] })).is_ok());
+        assert!(judge(&LIST, &json!({ "tools": [{ "name": "add_all" }] })).is_err());
+        assert!(judge(&LIST, &json!({})).is_err());
+    }
+
+    #[test]
+    fn a_seven_elsewhere_in_the_answer_does_not_count() {
+        assert!(judge(&ADD, &json!({ "content": [{ "type": "text", "text": "7" }] })).is_ok());
+        assert!(judge(&ADD, &json!({ "content": [{ "type": "text", "text": "17" }] })).is_err());
+        let elsewhere = json!({ "content": [{ "type": "text", "text": "no" }], "_meta": { "since": "2026-07-28" } });
+        assert!(judge(&ADD, &elsewhere).is_err());
+    }
+
+    #[test]
+    fn a_failure_must_be_told_as_one() {
+        let content = json!([{ "type": "text", "text": "on purpose" }]);
+        assert!(judge(&FAIL, &json!({ "content": content, "isError": true })).is_ok());
+        assert!(judge(&FAIL, &json!({ "content": content })).is_err());
+    }
+
+    #[test]
+    fn progress_must_be_whole_and_in_order_unless_the_peer_loses_it() {
+        let heard =
+            |progress: &[f64]| Heard { text: Some("3".to_owned()), progress: progress.to_vec(), ..Heard::default() };
+        assert!(COUNT.judge(&heard(&[1.0, 2.0, 3.0]), false).is_ok());
+        assert!(COUNT.judge(&heard(&[1.0, 3.0, 2.0]), false).is_err());
+        assert!(COUNT.judge(&heard(&[1.0, 3.0]), false).is_err());
+        assert!(COUNT.judge(&heard(&[1.0, 3.0]), true).is_ok());
+        assert!(COUNT.judge(&heard(&[3.0, 1.0]), true).is_err());
+        assert!(ADD.judge(&heard(&[1.0]), true).is_err(), "nobody told of progress");
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_without_a_close_is_not_closed_well() {
+        let heard = |code| Heard { closed: Some(code), ..Heard::default() };
+        assert!(Call::Close.judge(&heard(1000), false).is_ok());
+        assert!(Call::Close.judge(&heard(1006), false).is_err());
+    }
+
+    #[test]
+    fn an_error_is_passed_on_in_its_own_words() {
+        let heard = Heard { error: Some("no such tool".to_owned()), ..Heard::default() };
+        assert_eq!(ADD.judge(&heard, false).unwrap_err().to_string(), "no such tool");
+    }
+
+    #[test]
+    fn the_arguments_of_every_call_are_an_object() {
+        for call in PEERS.iter().flat_map(|peer| peer.calls) {
+            if let Call::Tool(tool) = call {
+                assert!(tool.arguments().is_object(), "{}", tool.name);
+            }
+        }
+    }
+}
