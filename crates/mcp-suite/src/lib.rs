@@ -9,6 +9,9 @@ pub use mcp_http as http;
 /// The process's own streams and child processes.
 #[cfg(feature = "stdio")]
 pub use mcp_stdio as stdio;
+/// What servers and clients are tested with.
+#[cfg(feature = "test")]
+pub use mcp_test as test;
 
 /// What nearly every server or client names.
 pub mod prelude {
