@@ -1,6 +1,7 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    time::Duration,
 };
 
 use mcp_http::{Routes, routes};
@@ -29,9 +30,12 @@ async fn it_listens_until_it_is_dropped() {
     assert!(post(&http, "/mcp").unwrap().contains(r#""result":{}"#));
     let address = http.address();
     drop(http);
-    while TcpStream::connect(address).is_ok() {
-        tokio::task::yield_now().await;
-    }
+    let still_there = async {
+        while TcpStream::connect(address).is_ok() {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), still_there).await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread")]
