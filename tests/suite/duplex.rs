@@ -1,19 +1,28 @@
 //! The other end of a connection: what a test holds while a server holds this one, be it in this process or its own.
+//! It is a client of `mcp_test`'s, over the wires that only this suite has.
 
-use std::{fmt, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    io,
+    ops::{Deref, DerefMut},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use mcp_core::{
-    Error, FrameSink as _, FrameSource as _, MemoryWire, Revision, Server, Wire as _, memory, server::serve,
-};
+use mcp_core::{Error, ErrorKind, FrameSink, FrameSource, Revision, Server};
 use mcp_jsonrpc::Frame;
+use mcp_test::{
+    Failure, RawClient,
+    transcript::{Conversation, unescape},
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
-    process::{Child, Command},
-    runtime::{Handle, RuntimeFlavor},
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::JoinHandle,
-    time::timeout,
+    process::{Child, ChildStderr, Command},
+    sync::{
+        Mutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
 };
 
 use crate::{
@@ -50,91 +59,30 @@ impl Wire {
     pub(crate) fn has_made_up_time(self) -> bool {
         matches!(self, Self::Memory | Self::Lines)
     }
-
-    /// How long is waited for what is expected, and for what must not come.
-    fn waits(self) -> (Duration, Duration) {
-        // Only a runtime of one thread can make time up.
-        let has_threads = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-        if self.has_made_up_time() && !has_threads {
-            (Duration::from_secs(3600), Duration::from_secs(300))
-        } else {
-            (Duration::from_secs(30), Duration::from_millis(30))
-        }
-    }
-}
-
-/// How bytes are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    /// As one message.
-    Message,
-    /// As they are.
-    Raw,
-    /// As one message, each byte in a write of its own.
-    Drip,
 }
 
 /// A connection to a server, seen from the client's side. What the server sends is read all the time.
 #[derive(Debug)]
 pub(crate) struct Peer {
     wire: Wire,
-    writer: Writer,
-    incoming: UnboundedReceiver<Incoming>,
-    ended: Ended,
-}
-
-/// A message, or what is wrong with the bytes that came instead.
-type Incoming = Result<Vec<u8>, String>;
-
-enum Writer {
-    Memory(<MemoryWire as mcp_core::Wire>::Sink),
-    Bytes(Box<dyn AsyncWrite + Send + Unpin>),
-    Http { served: Arc<Served>, speaks: Option<Revision>, answers: UnboundedSender<Incoming> },
-    Closed,
-}
-
-/// What tells that the server has ended, and how.
-#[derive(Debug)]
-enum Ended {
-    Task(JoinHandle<Result<(), Error>>),
-    Process {
-        child: Child,
-        stderr: JoinHandle<String>,
-    },
-    /// It serves others too.
-    Never,
+    client: RawClient,
+    /// Where bytes go that are no message, on wires of bytes.
+    bytes: Option<Output>,
 }
 
 impl Peer {
     /// A server in this process at the other end of the pair in memory.
     pub(crate) fn memory(server: Server) -> Self {
-        let (here, there) = memory();
-        let task = tokio::spawn(serve(server, there));
-        let (mut source, sink) = here.split();
-        let (sender, incoming) = unbounded_channel();
-        tokio::spawn(async move {
-            while let Ok(Some(frame)) = source.next().await {
-                let _ = sender.send(match frame {
-                    Frame::Line(bytes) => Ok(bytes.to_vec()),
-                    other => Err(format!("{other:?}")),
-                });
-            }
-        });
-        Self { wire: Wire::Memory, writer: Writer::Memory(sink), incoming, ended: Ended::Task(task) }
+        Self { wire: Wire::Memory, client: RawClient::connect(server), bytes: None }
     }
 
     /// A server in this process, with the framing of stdio.
     pub(crate) fn lines(server: Server) -> Self {
         let (here, there) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(there);
-        let task = tokio::spawn(mcp_stdio::serve_lines(server, reader, writer));
+        let serving = mcp_stdio::serve_lines(server, reader, writer);
         let (reader, writer) = tokio::io::split(here);
-        Self {
-            wire: Wire::Lines,
-            writer: Writer::Bytes(Box::new(writer)),
-            incoming: read_lines(reader),
-            ended: Ended::Task(task),
-        }
+        Self::over_bytes(Wire::Lines, reader, writer, serving)
     }
 
     /// The everything-server as a process.
@@ -148,176 +96,189 @@ impl Peer {
             .spawn()
             .expect("the everything-server starts");
         let (stdin, stdout) = (child.stdin.take().expect("its stdin"), child.stdout.take().expect("its stdout"));
-        let mut stderr = child.stderr.take().expect("its stderr");
-        let stderr = tokio::spawn(async move {
-            let mut text = Vec::new();
-            let _ = stderr.read_to_end(&mut text).await;
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        Self {
-            wire: Wire::Stdio,
-            writer: Writer::Bytes(Box::new(stdin)),
-            incoming: read_lines(stdout),
-            ended: Ended::Process { child, stderr },
-        }
+        let stderr = child.stderr.take().expect("its stderr");
+        Self::over_bytes(Wire::Stdio, stdout, stdin, ends_well(child, stderr))
     }
 
     /// A server in this process that gets each message as a POST, with the headers of the revision.
     pub(crate) async fn http(server: Server, speaks: Option<Revision>) -> Self {
         let served = Arc::new(Served::start(server).await);
         let (answers, incoming) = unbounded_channel();
-        Self { wire: Wire::Http, writer: Writer::Http { served, speaks, answers }, incoming, ended: Ended::Never }
+        let wire = Split(Answers(incoming), Posts { served, speaks, answers: Some(answers) });
+        // It serves others too, and does not end.
+        Self { wire: Wire::Http, client: RawClient::over(wire, std::future::ready(Ok(()))), bytes: None }
     }
 
-    /// Sends bytes.
-    pub(crate) async fn send(&mut self, how: How, bytes: &[u8]) -> Result<(), String> {
-        match (&mut self.writer, how) {
-            (Writer::Memory(sink), How::Message) => {
-                sink.send(&mut vec![Bytes::copy_from_slice(bytes)]).await.map_err(|error| error.to_string())
-            }
-            (Writer::Bytes(writer), _) => write(writer, how, bytes).await.map_err(|error| error.to_string()),
-            (Writer::Http { served, speaks, answers }, How::Message) => {
-                let post = speaks.map_or_else(|| Post::new(bytes), |revision| Post::speaking(revision, bytes));
-                let (served, answers) = (served.clone(), answers.clone());
-                tokio::spawn(async move { answered(&served.send(post).await, &answers) });
-                Ok(())
-            }
-            (Writer::Closed, _) => Err("the input has ended already".to_owned()),
-            (_, how) => Err(format!("{how:?} has no meaning on {}", self.wire.name())),
+    fn over_bytes(
+        wire: Wire,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        serving: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) -> Self {
+        let output = Output(Arc::new(Mutex::new(Some(Box::new(writer)))));
+        let client = RawClient::over(Split(Lines(BufReader::new(reader)), output.clone()), serving);
+        Self { wire, client, bytes: Some(output) }
+    }
+
+    /// What plays a case on this connection.
+    pub(crate) fn into_conversation(self) -> Conversation {
+        let mut conversation = Conversation::new(self.client);
+        if self.wire == Wire::Http {
+            conversation = conversation.without_connection();
         }
-    }
-
-    /// Sends a message that the server must be able to take.
-    pub(crate) async fn say(&mut self, message: &str) {
-        self.send(How::Message, message.as_bytes()).await.expect("the server reads");
-    }
-
-    /// The next message.
-    pub(crate) async fn next(&mut self) -> Incoming {
-        let (patience, _) = self.wire.waits();
-        match timeout(patience, self.incoming.recv()).await {
-            Ok(Some(message)) => message,
-            Ok(None) => Err("the server has ended the connection".to_owned()),
-            Err(_) => Err(format!("no message in {patience:?}")),
-        }
-    }
-
-    /// The next message, as JSON.
-    pub(crate) async fn hear(&mut self) -> serde_json::Value {
-        let message = self.next().await.expect("a message");
-        serde_json::from_slice(&message).expect("JSON")
-    }
-
-    /// Nothing comes for as long as one would wait for it.
-    pub(crate) async fn silence(&mut self) -> Result<(), String> {
-        let (_, suspicion) = self.wire.waits();
-        match timeout(suspicion, self.incoming.recv()).await {
-            Err(_) => Ok(()),
-            Ok(None) => Err("the server has ended the connection".to_owned()),
-            Ok(Some(message)) => Err(format!("a message that nothing expects: {}", shown(&message))),
-        }
-    }
-
-    /// Ends the input.
-    pub(crate) async fn end_input(&mut self) -> Result<(), String> {
-        match std::mem::replace(&mut self.writer, Writer::Closed) {
-            Writer::Memory(mut sink) => sink.close().await.map_err(|error| error.to_string()),
-            Writer::Bytes(mut writer) => writer.shutdown().await.map_err(|error| error.to_string()),
-            Writer::Http { .. } | Writer::Closed => Ok(()),
-        }
-    }
-
-    /// Ends the input, where that is still to be done, and sees the server end in good order, without another word.
-    pub(crate) async fn end(&mut self) -> Result<(), String> {
-        self.end_input().await?;
-        let (patience, _) = self.wire.waits();
-        match timeout(patience, self.incoming.recv()).await {
-            Ok(None) => {}
-            Ok(Some(message)) => return Err(format!("a message at the end: {}", shown(&message))),
-            Err(_) => return Err("the server does not end its side".to_owned()),
-        }
-        timeout(patience, self.ended.well()).await.unwrap_or_else(|_| Err("the server does not end".into()))
+        let Some(output) = self.bytes else { return conversation };
+        let raw = output.clone();
+        conversation
+            .step(">raw", move |text| {
+                let raw = raw.clone();
+                async move { raw.write(&unescape(&text)?).await }
+            })
+            .step(">drip", move |text| {
+                let output = output.clone();
+                async move { output.drip(text.as_bytes()).await }
+            })
     }
 }
 
-impl Ended {
-    async fn well(&mut self) -> Result<(), String> {
-        match self {
-            Self::Task(task) => match task.await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(format!("serving failed: {error}")),
-                Err(error) => Err(format!("serving ended badly: {error}")),
-            },
-            Self::Process { child, stderr } => {
-                let status = child.wait().await.map_err(|error| error.to_string())?;
-                let stderr = stderr.await.unwrap_or_default();
-                if status.success() { Ok(()) } else { Err(format!("the process ended with {status}: {stderr}")) }
-            }
-            Self::Never => Ok(()),
-        }
+impl Deref for Peer {
+    type Target = RawClient;
+
+    fn deref(&self) -> &RawClient {
+        &self.client
     }
 }
 
-async fn write(writer: &mut (impl AsyncWrite + Unpin), how: How, bytes: &[u8]) -> std::io::Result<()> {
-    match how {
-        How::Raw => writer.write_all(bytes).await?,
-        How::Message => writer.write_all(&[bytes, b"\n"].concat()).await?,
-        How::Drip => {
-            for byte in bytes.iter().chain(b"\n") {
-                writer.write_all(&[*byte]).await?;
-                writer.flush().await?;
-                // So that the reader gets it before the next one.
-                tokio::time::sleep(Duration::from_micros(200)).await;
-            }
-        }
+impl DerefMut for Peer {
+    fn deref_mut(&mut self) -> &mut RawClient {
+        &mut self.client
     }
-    writer.flush().await
+}
+
+async fn ends_well(mut child: Child, mut stderr: ChildStderr) -> Result<(), Error> {
+    let failed = |why: String| Error::new(ErrorKind::TransportError, why);
+    let mut said = Vec::new();
+    let _ = stderr.read_to_end(&mut said).await;
+    let status = child.wait().await.map_err(|error| failed(error.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(failed(format!("the process ended with {status}: {}", String::from_utf8_lossy(&said))))
+}
+
+/// Two directions that make a wire.
+struct Split<R, W>(R, W);
+
+impl<R: FrameSource, W: FrameSink> mcp_core::Wire for Split<R, W> {
+    type Source = R;
+    type Sink = W;
+
+    fn split(self) -> (R, W) {
+        (self.0, self.1)
+    }
 }
 
 /// Each line without its end; a last one that has none is told as wrong.
-pub(crate) fn read_lines(reader: impl AsyncRead + Send + Unpin + 'static) -> UnboundedReceiver<Incoming> {
-    let (sender, receiver) = unbounded_channel();
-    tokio::spawn(async move {
-        let mut reader = BufReader::new(reader);
-        loop {
-            let mut line = Vec::new();
-            let incoming = match reader.read_until(b'\n', &mut line).await {
-                Ok(0) => return,
-                Ok(_) if line.pop() == Some(b'\n') => Ok(line),
-                Ok(_) => Err(format!("a line without its end: {}", String::from_utf8_lossy(&line))),
-                Err(error) => Err(format!("reading failed: {error}")),
-            };
-            let _ = sender.send(incoming);
+struct Lines<R>(BufReader<R>);
+
+impl<R: AsyncRead + Send + Unpin + 'static> FrameSource for Lines<R> {
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        let mut line = Vec::new();
+        match self.0.read_until(b'\n', &mut line).await? {
+            0 => Ok(None),
+            _ if line.pop() == Some(b'\n') => Ok(Some(Frame::Line(line.into()))),
+            _ => Err(io::Error::other(format!("a line without its end: {}", String::from_utf8_lossy(&line)))),
         }
-    });
-    receiver
+    }
+}
+
+/// Where bytes go, until it is closed.
+#[derive(Clone)]
+struct Output(Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>);
+
+impl Output {
+    async fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut output = self.0.lock().await;
+        let writer = output.as_mut().ok_or("the input has ended already")?;
+        writer.write_all(bytes).await.map_err(|error| error.to_string())?;
+        Ok(writer.flush().await.map_err(|error| error.to_string())?)
+    }
+
+    /// One message, each byte in a write of its own.
+    async fn drip(&self, message: &[u8]) -> Result<(), Failure> {
+        for byte in message.iter().chain(b"\n") {
+            self.write(&[*byte]).await?;
+            // So that the reader gets it before the next one.
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        Ok(())
+    }
+}
+
+impl FrameSink for Output {
+    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        for frame in frames.drain(..) {
+            self.write(&[&frame[..], b"\n"].concat()).await.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        match self.0.lock().await.take() {
+            Some(mut writer) => writer.shutdown().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Output")
+    }
+}
+
+/// Each frame a POST.
+struct Posts {
+    served: Arc<Served>,
+    speaks: Option<Revision>,
+    /// None once it is closed.
+    answers: Option<UnboundedSender<io::Result<Frame>>>,
+}
+
+impl FrameSink for Posts {
+    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        let answers = self.answers.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        for frame in frames.drain(..) {
+            let post =
+                self.speaks.map_or_else(|| Post::new(&frame[..]), |revision| Post::speaking(revision, &frame[..]));
+            let (served, answers) = (self.served.clone(), answers.clone());
+            tokio::spawn(async move { answered(&served.send(post).await, &answers) });
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.answers = None;
+        Ok(())
+    }
+}
+
+/// What the POSTs are answered with.
+struct Answers(UnboundedReceiver<io::Result<Frame>>);
+
+impl FrameSource for Answers {
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        self.0.recv().await.transpose()
+    }
 }
 
 /// The messages of an HTTP answer, which says 202 if there is none.
-fn answered(response: &Response, answers: &UnboundedSender<Incoming>) {
+fn answered(response: &Response, answers: &UnboundedSender<io::Result<Frame>>) {
     let messages = response.messages();
     if messages.is_empty() != (response.status() == 202) {
-        let _ = answers.send(Err(format!("status {} with {} messages", response.status(), messages.len())));
+        let why = format!("status {} with {} messages", response.status(), messages.len());
+        let _ = answers.send(Err(io::Error::other(why)));
     }
     for message in messages {
-        let _ = answers.send(Ok(message));
-    }
-}
-
-fn shown(message: &Incoming) -> String {
-    match message {
-        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Err(why) => why.clone(),
-    }
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Memory(_) => "Memory",
-            Self::Bytes(_) => "Bytes",
-            Self::Http { .. } => "Http",
-            Self::Closed => "Closed",
-        })
+        let _ = answers.send(Ok(Frame::Line(message.into())));
     }
 }

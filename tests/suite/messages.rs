@@ -1,15 +1,13 @@
 //! Runs conversations in messages: the same text on every wire and for every revision that it names.
 
-use std::time::Duration;
-
 use futures_util::{StreamExt as _, stream};
-use mcp_core::{Era, Revision, Server};
-use serde_json::Value;
+use mcp_core::Server;
+use mcp_test::transcript::{Case, Variant};
 
 use crate::{
-    duplex::{How, Peer, Wire},
+    duplex::{Peer, Wire},
     fixture,
-    transcript::{Case, Shape, Step, Variant, Words, mismatch, parse, unescape, well_formed},
+    transcript::{accepts, limits, parse},
 };
 
 /// Runs every case of a file that can run on `wire`; all that fail are told at once.
@@ -31,19 +29,13 @@ fn run_file(text: &str, wire: Wire) {
 fn run_all(runs: &[(&Case, Variant)], wire: Wire) -> Vec<String> {
     let outcome = async |(case, variant): &(&Case, Variant)| {
         let outcome = run(case, variant, wire).await;
-        outcome.err().map(|why| format!("{} [{}] {why}", case.title, told(variant, wire)))
+        outcome.err().map(|why| format!("{} on {}{variant} {why}", case.title, wire.name()))
     };
     if wire.has_made_up_time() {
         return runs.iter().filter_map(|run| runtime(wire).block_on(outcome(run))).collect();
     }
     let outcomes = stream::iter(runs.iter().map(outcome)).buffer_unordered(16);
     runtime(wire).block_on(outcomes.filter_map(std::future::ready).collect())
-}
-
-fn told(variant: &Variant, wire: Wire) -> String {
-    let revision = variant.speaks.map(|revision| format!(" {revision}")).unwrap_or_default();
-    let cells = if variant.cells.is_empty() { String::new() } else { format!(" with {}", variant.cells.join(" || ")) };
-    format!("{}{revision}{cells}", wire.name())
 }
 
 /// Time is made up where nothing outside of the process is waited for, so waiting costs nothing there.
@@ -70,7 +62,7 @@ fn runs_on(case: &Case, wire: Wire) -> bool {
 }
 
 pub(crate) fn server(case: &Case) -> Result<Server, String> {
-    let (limits, accepts) = (case.limits()?, case.accepts()?);
+    let (limits, accepts) = (limits(case)?, accepts(case)?);
     match case.setting("server") {
         Some("odd") => Ok(fixture::odd(limits, &accepts)),
         None | Some("everything") if accepts.is_empty() => Ok(everything_server::server_with(limits)),
@@ -85,146 +77,7 @@ async fn run(case: &Case, variant: &Variant, wire: Wire) -> Result<(), String> {
         Wire::Stdio => Peer::stdio(),
         Wire::Http => Peer::http(server(case)?, variant.speaks).await,
     };
-    let words = Words { variant, port: None };
-    let mut talk = Talk { peer, wire, era: variant.speaks.map(Revision::era), last: String::new(), fences: 0 };
-    if let Some(revision) = variant.speaks.filter(|revision| revision.era() == Era::Legacy && wire != Wire::Http) {
-        talk.shake_hands(revision).await.map_err(|why| format!("at the handshake: {why}"))?;
-    }
-    let mut steps = case.steps.as_slice();
-    while let Some(first) = steps.first() {
-        let together = steps.iter().take_while(|step| talk.any_order(step)).count().max(1);
-        let (now, later) = steps.split_at(together);
-        talk.steps(now, &words).await.map_err(|why| format!("line {}: {why}", first.line))?;
-        steps = later;
-    }
-    talk.end(case.steps.iter().any(|step| step.mark == "eof")).await.map_err(|why| format!("at the end: {why}"))
-}
-
-/// A conversation on its way.
-struct Talk {
-    peer: Peer,
-    wire: Wire,
-    era: Option<Era>,
-    /// The last message, as it came.
-    last: String,
-    fences: u32,
-}
-
-impl Talk {
-    /// Whether a step's message may come before or after those of its neighbours.
-    fn any_order(&self, step: &Step) -> bool {
-        step.mark == "<?" || (step.mark == "<" && self.wire == Wire::Http)
-    }
-
-    async fn steps(&mut self, steps: &[Step], words: &Words<'_>) -> Result<(), String> {
-        let texts = steps.iter().map(|step| words.expand(&step.text)).collect::<Result<Vec<_>, _>>()?;
-        let (mark, text) = (steps[0].mark.as_str(), texts[0].as_str());
-        match mark {
-            "<?" | "<" => self.expect(&texts).await,
-            "<*" => self.skip(text).await,
-            ">" => self.peer.send(How::Message, text.as_bytes()).await,
-            ">b" => self.peer.send(How::Message, &unescape(text)?).await,
-            ">raw" => self.peer.send(How::Raw, &unescape(text)?).await,
-            ">drip" => self.peer.send(How::Drip, text.as_bytes()).await,
-            "<=" if self.last.contains(text) => Ok(()),
-            "<!" if !self.last.contains(text) => Ok(()),
-            "<=" | "<!" => Err(format!("`{mark} {text}` does not hold for {}", self.last)),
-            "<-" => self.nothing_more().await,
-            "eof" => self.peer.end_input().await,
-            "wait" => {
-                let ms = text.parse().map_err(|_| format!("`{text}` is no number of ms"))?;
-                tokio::time::sleep(Duration::from_millis(ms)).await;
-                Ok(())
-            }
-            other => Err(format!("`{other}` is no step of a conversation in messages")),
-        }
-    }
-
-    async fn next(&mut self) -> Result<Value, String> {
-        let message = self.peer.next().await?;
-        self.last = String::from_utf8_lossy(&message).into_owned();
-        well_formed(&message, Shape::OneOrBatch, self.era).map_err(|why| format!("{why}: {}", self.last))
-    }
-
-    /// As many messages as there are texts, each of which fits one of them.
-    async fn expect(&mut self, texts: &[String]) -> Result<(), String> {
-        let json = |text: &String| serde_json::from_str(text).map_err(|error| format!("{error}: {text}"));
-        let mut open = texts.iter().map(json).collect::<Result<Vec<Value>, String>>()?;
-        while !open.is_empty() {
-            let message = self.next().await.map_err(|why| format!("{why}, expected {}", listed(&open)))?;
-            let Some(index) = open.iter().position(|expected| mismatch(expected, &message).is_none()) else {
-                let why = mismatch(&open[0], &message).unwrap_or_default();
-                return Err(format!("{why}\n  expected {}\n  got      {}", listed(&open), self.last));
-            };
-            open.remove(index);
-        }
-        Ok(())
-    }
-
-    /// Passes over what is like `text`; that the next message is not is seen with a ping, which must be answered in spite
-    /// of it.
-    async fn skip(&mut self, text: &str) -> Result<(), String> {
-        const MOST: usize = 20_000;
-        let expected: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
-        let fence = self.fence().await?;
-        for _ in 0..MOST {
-            let message = self.next().await?;
-            match mismatch(&expected, &message) {
-                _ if message["id"] == fence => return Ok(()),
-                None => {}
-                Some(why) => return Err(format!("{why}\n  got {}", self.last)),
-            }
-        }
-        Err(format!("a ping is not answered while {MOST} messages like this one come"))
-    }
-
-    /// Nothing is on its way any more, and the server still answers.
-    async fn nothing_more(&mut self) -> Result<(), String> {
-        self.peer.silence().await?;
-        let fence = self.fence().await?;
-        let message = self.next().await?;
-        if message["id"] == fence { Ok(()) } else { Err(format!("instead of a ping's answer: {}", self.last)) }
-    }
-
-    async fn end(&mut self, input_has_ended: bool) -> Result<(), String> {
-        if !input_has_ended {
-            self.nothing_more().await?;
-        }
-        self.peer.end().await
-    }
-
-    /// Asks what every server answers at once; the id, which no case uses, tells the answer from others.
-    async fn fence(&mut self) -> Result<u32, String> {
-        self.fences += 1;
-        let fence = 900 + self.fences;
-        let ping = match self.era {
-            Some(Era::Modern) => {
-                let variant = Variant { cells: Vec::new(), speaks: Some(Revision::LATEST) };
-                let words = Words { variant: &variant, port: None };
-                words.expand(&format!(
-                    r#"{{"jsonrpc":"2.0","id":{fence},"method":"server/discover","params":{{$(meta)}}}}"#
-                ))?
-            }
-            _ => format!(r#"{{"jsonrpc":"2.0","id":{fence},"method":"ping"}}"#),
-        };
-        self.peer.send(How::Message, ping.as_bytes()).await?;
-        Ok(fence)
-    }
-
-    async fn shake_hands(&mut self, revision: Revision) -> Result<(), String> {
-        let params = format!(
-            r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"suite","version":"1"}}}}"#
-        );
-        let initialize = format!(r#"{{"jsonrpc":"2.0","id":"handshake","method":"initialize","params":{params}}}"#);
-        self.peer.send(How::Message, initialize.as_bytes()).await?;
-        self.expect(&[format!(r#"{{"id":"handshake","result":{{"protocolVersion":"{revision}"}}}}"#)]).await?;
-        let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        self.peer.send(How::Message, initialized).await
-    }
-}
-
-fn listed(open: &[Value]) -> String {
-    open.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ")
+    Ok(peer.into_conversation().play(case, variant).await?)
 }
 
 /// A test for each file and wire.
@@ -267,7 +120,7 @@ mod runner {
     fn it_fails_where_the_server_does_something_else() {
         const PING: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         for (steps, why) in [
-            (r#"< {"id":2}"#, "line 3: at $.id"),
+            (r#"< {"id":2}"#, "line 3: id: expected"),
             ("< {}\n< {}", "line 4: no message"),
             ("", "at the end: a message that nothing expects"),
             ("<-", "line 3: a message that nothing expects"),
@@ -278,7 +131,7 @@ mod runner {
             ("< {}\n< 200 OK", "line 4: trailing characters"),
             ("< {}\n<e {}", "line 4: `<e` is no step"),
             ("<? {\"id\":1}\n<? {\"id\":2}", "line 3: no message"),
-            ("<* {\"id\":2}", "line 3: at $.id"),
+            ("<* {\"id\":2}", "line 3: id: expected"),
         ] {
             let error = failure(&format!("== A\n{PING}\n{steps}"), Wire::Memory);
             assert!(error.starts_with(why), "{steps}: {error}");
@@ -287,7 +140,7 @@ mod runner {
 
     #[test]
     fn it_fails_on_what_a_wire_cannot_do() {
-        assert!(failure("== A\n>raw x", Wire::Memory).contains("no meaning on memory"));
+        assert!(failure("== A\n>raw x", Wire::Memory).contains("`>raw` is no step"));
         assert!(failure("== A\neof\n> x", Wire::Lines).contains("ended already"));
     }
 

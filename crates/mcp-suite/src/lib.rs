@@ -12,6 +12,9 @@ pub use mcp_stdio as stdio;
 /// WebSocket, server and client.
 #[cfg(any(feature = "ws-server", feature = "ws-client"))]
 pub use mcp_ws as ws;
+/// What servers and clients are tested with.
+#[cfg(feature = "test")]
+pub use mcp_test as test;
 
 /// What nearly every server or client names.
 pub mod prelude {

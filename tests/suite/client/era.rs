@@ -42,8 +42,8 @@ async fn a_discover_result_is_a_modern_server_and_says_what_it_is() {
     let (client, peer) = plays([modern(), answers("a", "b")].concat()).await;
     let client = client.unwrap();
     assert_eq!(client.revision(), Revision::V2026_07_28);
-    assert_eq!(client.server_info().unwrap().name, "peer");
-    assert_eq!(client.instructions(), Some("Be kind."));
+    assert_eq!(client.server_info().unwrap().name, "scripted");
+    assert_eq!(client.instructions(), Some("A scripted server."));
     assert!(client.server_capabilities().tools.is_some());
     assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
     // The era is found out once, and nothing else is asked before the first call.

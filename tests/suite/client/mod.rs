@@ -22,50 +22,10 @@ mod tools;
 use std::time::Duration;
 
 use mcp_suite::{Client, Era, Error, Revision, client::IntoTransport, http::Http, implementation};
+use mcp_test::script::{discovered, handshake, initialized, legacy, modern};
 use serde_json::{Value, json};
 
 use crate::peer::memory::{Script, ScriptedPeer, Step, expect, send};
-
-/// Answers the probe as a modern server.
-fn modern() -> Script {
-    vec![expect(json!({ "method": "server/discover" })), send(json!({ "id": "$id", "result": discovered() }))]
-}
-
-/// What a modern server says of itself.
-fn discovered() -> Value {
-    json!({
-        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
-        "instructions": "Be kind.",
-        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "peer", "version": "1" } },
-    })
-}
-
-/// Refuses the probe as most servers before 2026 do, and shakes hands.
-fn legacy() -> Script {
-    let mut script = vec![
-        expect(json!({ "method": "server/discover" })),
-        send(json!({ "id": "$id", "error": { "code": -32601, "message": "Method not found" } })),
-    ];
-    script.extend(handshake());
-    script
-}
-
-/// Shakes hands, in the revision that is offered first.
-fn handshake() -> Script {
-    vec![
-        expect(json!({ "method": "initialize", "params": { "protocolVersion": "2025-11-25" } })),
-        send(json!({ "id": "$id", "result": initialized("2025-11-25") })),
-        expect(json!({ "method": "notifications/initialized" })),
-    ]
-}
-
-/// What a legacy server answers to `initialize`.
-fn initialized(revision: &str) -> Value {
-    json!({
-        "protocolVersion": revision, "capabilities": { "tools": {} }, "instructions": "Be kind.",
-        "serverInfo": { "name": "peer", "version": "1" },
-    })
-}
 
 /// How a server of that era begins.
 fn opening(era: Era) -> Script {
@@ -79,7 +39,7 @@ fn opening_length(era: Era) -> usize {
 
 /// A peer that begins as a server of that era and goes on with `script`, and a client that is connected to it.
 async fn connected(era: Era, script: impl IntoIterator<Item = Step>) -> (Client, ScriptedPeer) {
-    let peer = ScriptedPeer::new(opening(era).into_iter().chain(script));
+    let peer = ScriptedPeer::of(era, script);
     let client = Client::builder(implementation!()).connect(peer.clone()).await.unwrap();
     assert_eq!(client.revision().era(), era);
     peer.heard(opening_length(era)).await;

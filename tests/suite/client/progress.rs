@@ -62,7 +62,7 @@ async fn c137_but_not_for_ever() {
         let options = CallOptions::new().timeout(SECOND).at_most(2 * SECOND);
         let error = client.call_with::<String>("a", (), options).await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed().as_millis()), (ErrorKind::Timeout, 2000));
-        peer.closed_or_cancelled().await;
+        cancelled(&peer).await;
     }
     // The same by the limits, which hold for every call.
     let limits = Limits::default().request_timeout(SECOND).request_timeout_max(2 * SECOND);
@@ -73,12 +73,10 @@ async fn c137_but_not_for_ever() {
     assert_eq!(start.elapsed().as_millis(), 2000);
 }
 
-impl ScriptedPeer {
-    /// Waits until the client cancelled something.
-    async fn closed_or_cancelled(&self) {
-        while !self.methods().contains(&"notifications/cancelled".into()) {
-            tokio::time::sleep(HALF).await;
-        }
+/// Waits until the client cancelled something.
+async fn cancelled(peer: &ScriptedPeer) {
+    while !peer.methods().contains(&"notifications/cancelled".into()) {
+        tokio::time::sleep(HALF).await;
     }
 }
 

@@ -132,7 +132,7 @@ async fn c156_null_counts_as_absent_in_a_handshake() {
     assert!(client.server_capabilities().tools.is_some() && client.server_capabilities().resources.is_none());
     let peer = ScriptedPeer::new([expect(json!({})), send(json!({ "id": "$id", "result": legacy }))]);
     let client = connect_in(Era::Legacy, peer).await.unwrap();
-    assert_eq!((client.instructions(), client.server_info().unwrap().name.as_ref()), (None, "peer"));
+    assert_eq!((client.instructions(), client.server_info().unwrap().name.as_ref()), (None, "scripted"));
 }
 
 /// Maps and lists of capabilities that are null, or that nobody knows, do not cost the connection.

@@ -5,13 +5,14 @@ use std::panic::AssertUnwindSafe;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use mcp_core::origin::{Hosts, Origins};
 use mcp_http::Routes;
+use mcp_test::{
+    mismatch,
+    transcript::{Case, Shape, Step, Variant, Words, unescape, well_formed},
+};
 use serde_json::Value;
 
 use super::{Connection, Event, Post, Response, Served, events};
-use crate::{
-    messages::server,
-    transcript::{Case, Shape, Step, Variant, Words, mismatch, parse, unescape, well_formed},
-};
+use crate::{messages::server, transcript::parse};
 
 fn run_file(text: &str) {
     let cases = parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -23,8 +24,7 @@ fn run_file(text: &str) {
     assert!(!runs.is_empty() || !wanted.is_empty(), "no cases");
     let outcome = async |(case, variant): &(&Case, Variant)| {
         let why = or_panic(run(case, variant)).await.err()?;
-        let revision = variant.speaks.map(|revision| format!("{revision} ")).unwrap_or_default();
-        Some(format!("{} [{revision}{}] {why}", case.title, variant.cells.join(" || ")))
+        Some(format!("{}{variant} {why}", case.title))
     };
     // Some at once, so that their waits overlap.
     let outcomes = stream::iter(runs.iter().map(outcome)).buffer_unordered(16);
@@ -43,7 +43,7 @@ async fn or_panic(run: impl Future<Output = Result<(), String>>) -> Result<(), S
 
 async fn run(case: &Case, variant: &Variant) -> Result<(), String> {
     let served = Served::with(routes(case)?, case.setting("bind").unwrap_or("127.0.0.1")).await;
-    let words = Words { variant, port: Some(served.address.port()) };
+    let words = Words::new(variant).port(served.address.port());
     let mut connection = None;
     let mut steps = case.steps.as_slice();
     while let Some(first) = steps.first() {
@@ -207,7 +207,7 @@ impl Exchange<'_> {
         let expected: Value = serde_json::from_str(expected).map_err(|error| format!("{error}: {expected}"))?;
         let era = self.modern.map(mcp_core::Revision::era);
         let message = well_formed(message, Shape::OneOrBatch, era)?;
-        mismatch(&expected, &message).map_or(Ok(()), Err)
+        mismatch(&expected, &message).map_or(Ok(()), |why| Err(why.to_string()))
     }
 }
 
@@ -264,7 +264,7 @@ mod runner {
         const PING: &str = "> POST /mcp\n>\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
         for (steps, why) in [
             ("< 202", "line 5: expected the status 202"),
-            ("< 200\n< {\"id\":2}", "line 6: at $.id"),
+            ("< 200\n< {\"id\":2}", "line 6: id: expected"),
             ("< 200\n< Allow: POST", "line 6: there is no header Allow"),
             ("< 200\n< Content-Type: text/plain", "line 6: expected Content-Type"),
             ("< 200\n< -Content-Type", "line 6: there is a header"),
@@ -283,7 +283,7 @@ mod runner {
         for (steps, why) in [
             ("< 200", "line 6: an event that nothing expects"),
             ("<e {\"id\":1}\n<e {}", "line 7: the stream ended before"),
-            ("<e {\"id\":2}", "line 6: at $.id"),
+            ("<e {\"id\":2}", "line 6: id: expected"),
             ("< {\"id\":1}", "line 6: JSON is not of the type"),
         ] {
             let error = failure(&format!("{stream}\n{steps}"));

@@ -7,14 +7,15 @@ use std::net::SocketAddr;
 
 use mcp_core::Server;
 use mcp_http::Routes;
+use mcp_test::HttpServer;
 pub(crate) use raw::{Connection, Event, Post, Response, events};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::net::TcpListener;
 
 /// A server that listens until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
-    task: JoinHandle<()>,
+    _server: HttpServer,
 }
 
 impl Served {
@@ -26,9 +27,8 @@ impl Served {
     /// Serves these routes on a free port of `host`.
     pub(crate) async fn with(routes: Routes, host: &str) -> Self {
         let listener = TcpListener::bind((host, 0)).await.expect("a free port");
-        let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().expect("its address").port()));
-        let task = tokio::spawn(async move { routes.serve(listener).await.expect("the listener has an address") });
-        Self { address, task }
+        let server = HttpServer::start_on(listener, routes);
+        Self { address: server.address(), _server: server }
     }
 
     /// A connection of its own.
@@ -42,11 +42,5 @@ impl Served {
         // What is refused is not read to its end.
         connection.write_what_goes(&post.bytes(self.address)).await;
         connection.response_to(&post).await.expect("an answer")
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

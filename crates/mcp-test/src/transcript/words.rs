@@ -1,24 +1,33 @@
 use mcp_core::{Era, Revision};
+use serde_json::Value;
 
-use super::Variant;
+use crate::{Failure, message::modern_meta, transcript::Variant};
 
 /// What the `$(…)` of a case stand for.
 #[derive(Debug, Clone)]
-pub(crate) struct Words<'a> {
-    pub(crate) variant: &'a Variant,
-    pub(crate) port: Option<u16>,
+pub struct Words<'a> {
+    variant: &'a Variant,
+    port: Option<u16>,
 }
 
-/// What the modern era wants in `_meta`.
-const MODERN: &str = concat!(
-    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-    r#""io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},"#,
-    r#""io.modelcontextprotocol/clientCapabilities":{}"#
-);
+impl<'a> Words<'a> {
+    /// What they stand for in that run.
+    #[must_use]
+    pub fn new(variant: &'a Variant) -> Self {
+        Self { variant, port: None }
+    }
 
-impl Words<'_> {
+    /// Names the port of a server over HTTP.
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        Self { port: Some(port), ..self }
+    }
+
     /// The text with everything that stands for other text replaced.
-    pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
+    ///
+    /// # Errors
+    /// When something stands for nothing.
+    pub fn expand(&self, text: &str) -> Result<String, Failure> {
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);
         while let Some((before, after)) = rest.split_once("$(") {
             let (word, after) = after.split_once(')').ok_or("`$(` without its `)`")?;
@@ -30,18 +39,18 @@ impl Words<'_> {
         Ok(out)
     }
 
-    fn word(&self, word: &str) -> Result<String, String> {
+    fn word(&self, word: &str) -> Result<String, Failure> {
         if let Some((count, text)) = word.split_once(' ') {
             let count: usize = count.parse().map_err(|_| format!("`$({word})` repeats nothing"))?;
             return Ok(text.repeat(count));
         }
         let is_modern = self.variant.speaks.is_some_and(|revision| revision.era() == Era::Modern);
         Ok(match word {
-            "modern" => format!(r#""_meta":{{{MODERN}}}"#),
-            "in_modern" => format!(",{MODERN}"),
-            "meta" if is_modern => format!(r#""_meta":{{{MODERN}}}"#),
+            "modern" => format!(r#""_meta":{{{}}}"#, modern()),
+            "in_modern" => format!(",{}", modern()),
+            "meta" if is_modern => format!(r#""_meta":{{{}}}"#, modern()),
             "meta" => r#""_meta":{}"#.to_owned(),
-            "in_meta" if is_modern => format!(",{MODERN}"),
+            "in_meta" if is_modern => format!(",{}", modern()),
             "in_meta" => String::new(),
             "revision" => self.variant.speaks.map(Revision::as_str).ok_or("no revision is spoken")?.to_owned(),
             "port" => self.port.ok_or("there is no port")?.to_string(),
@@ -57,8 +66,17 @@ impl Words<'_> {
     }
 }
 
-/// Bytes as a case writes them.
-pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
+/// The members that the modern era wants in `_meta`.
+fn modern() -> String {
+    let object = Value::Object(modern_meta(Revision::LATEST)).to_string();
+    object[1..object.len() - 1].to_owned()
+}
+
+/// Bytes as a case writes them: `\xEF`, `\n`, `\r`, `\\`.
+///
+/// # Errors
+/// When a backslash begins nothing.
+pub fn unescape(text: &str) -> Result<Vec<u8>, Failure> {
     let (mut out, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('\\') {
         out.extend_from_slice(before.as_bytes());
@@ -70,7 +88,7 @@ pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
                 let hex = after.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
                 (hex.ok_or_else(|| format!("`\\{after}` is no byte"))?, 3)
             }
-            _ => return Err(format!("`\\{after}` is no byte")),
+            _ => return Err(format!("`\\{after}` is no byte").into()),
         };
         out.push(byte);
         rest = &after[used..];

@@ -1,4 +1,4 @@
-//! What every message of a server must be, whatever a case expects of it.
+//! What every message of a server must be, whatever is expected of it.
 
 use std::fmt;
 
@@ -6,9 +6,12 @@ use mcp_core::Era;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::Failure;
+
 /// What a message may be in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+#[non_exhaustive]
+pub enum Shape {
     /// One message.
     One,
     /// One message or a batch of them.
@@ -17,7 +20,14 @@ pub(crate) enum Shape {
 
 /// Reads a message and checks it: one line of UTF-8 without a byte order mark, no member twice, and what JSON-RPC and the
 /// era, where one is known, ask of it.
-pub(crate) fn well_formed(frame: &[u8], shape: Shape, era: Option<Era>) -> Result<Value, String> {
+///
+/// # Errors
+/// When it is not so.
+pub fn well_formed(frame: &[u8], shape: Shape, era: Option<Era>) -> Result<Value, Failure> {
+    check(frame, shape, era).map_err(Failure::from)
+}
+
+fn check(frame: &[u8], shape: Shape, era: Option<Era>) -> Result<Value, String> {
     let text = std::str::from_utf8(frame).map_err(|error| format!("not UTF-8: {error}"))?;
     if text.contains(['\n', '\r']) {
         return Err("a line end within a message".to_owned());
@@ -207,10 +217,10 @@ mod tests {
             ("[]", None, "object"),
             ("{", None, "not JSON"),
         ] {
-            let error = well_formed(frame.as_bytes(), Shape::One, era).unwrap_err();
+            let error = well_formed(frame.as_bytes(), Shape::One, era).unwrap_err().to_string();
             assert!(error.contains(why), "{frame}: {error}");
         }
         assert!(well_formed(b"[]", Shape::OneOrBatch, None).is_err());
-        assert!(well_formed(b"\"\xff\"", Shape::One, None).unwrap_err().contains("UTF-8"));
+        assert!(well_formed(b"\"\xff\"", Shape::One, None).unwrap_err().to_string().contains("UTF-8"));
     }
 }
