@@ -25,7 +25,7 @@ mod lines;
 mod pipe;
 mod server;
 
-pub use child::{Child, ChildSink, ChildWire};
+pub use child::{Child, ChildSink, ChildSource, ChildWire};
 pub use lines::{LineSink, LineSource, Lines};
 pub use server::{serve, serve_lines};
 

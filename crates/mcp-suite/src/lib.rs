@@ -9,12 +9,12 @@ pub use mcp_http as http;
 /// The process's own streams and child processes.
 #[cfg(feature = "stdio")]
 pub use mcp_stdio as stdio;
-/// WebSocket, server and client.
-#[cfg(any(feature = "ws-server", feature = "ws-client"))]
-pub use mcp_ws as ws;
 /// What servers and clients are tested with.
 #[cfg(feature = "test")]
 pub use mcp_test as test;
+/// WebSocket, server and client.
+#[cfg(any(feature = "ws-server", feature = "ws-client"))]
+pub use mcp_ws as ws;
 
 /// What nearly every server or client names.
 pub mod prelude {

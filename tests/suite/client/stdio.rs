@@ -12,7 +12,7 @@ use std::{
 };
 
 use mcp_suite::{
-    Client, ErrorKind, Limits, MemoryWire,
+    Blame, Client, ErrorKind, Limits, MemoryWire,
     client::{CallOptions, Connector, Duplex},
     implementation,
     jsonrpc::Raw,
@@ -65,8 +65,9 @@ async fn until(what: &str, mut so: impl FnMut() -> bool) {
 
 /// Whether there is a process of that id, one that ended and was not waited for among them.
 fn exists(pid: &str) -> bool {
-    let status = Command::new("sh").arg("-c").arg(format!("kill -0 {pid} 2>/dev/null")).status().unwrap();
-    status.success()
+    // A zombie is gone, only nobody has noticed.
+    let script = format!("kill -0 {pid} 2>/dev/null && ! grep -qs '^State:.*Z' /proc/{pid}/status");
+    Command::new("sh").arg("-c").arg(script).status().unwrap().success()
 }
 
 /// The line of a script that answers a call with its own process's id.
@@ -688,4 +689,96 @@ async fn c044_a_server_that_says_much_at_the_end_can_say_it() {
     client.disconnect().await;
     assert!(start.elapsed() < Duration::from_millis(1500), "it took {:?}", start.elapsed());
     until("its last words came", || lines.lock().unwrap().len() == 1).await;
+}
+
+/// Why a server is gone is told where it matters: in the error of the call, and of the connection.
+#[tokio::test]
+async fn c043_the_exit_status_and_the_last_words_are_in_the_error() {
+    let dies = "echo first >&2; i=0; while [ $i -lt 20 ]; do echo \"line $i\" >&2; i=$((i+1)); done; exit 3";
+    // Before it answers anything, and with a call pending. A call behind that meets a pipe that is closed.
+    let error = soon(connect_in(Era::Legacy, shell(dies))).await.unwrap_err();
+    for part in ["exit status: 3", "line 10 | line 11", "line 19"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert!(!error.to_string().contains("line 9 "), "only the last lines: {error}");
+    assert_eq!((error.kind(), error.blame()), (ErrorKind::TransportClosed, Blame::Transport));
+    let client = started(shell(&(probed() + "read -r line; " + dies))).await;
+    let big = json!({ "x": "x".repeat(1 << 20) });
+    let (a, b) = soon(async { tokio::join!(client.call::<String>("a", ()), client.call::<String>("b", big)) }).await;
+    for error in [a.unwrap_err(), b.unwrap_err()] {
+        assert!(error.to_string().contains("exit status: 3") && error.to_string().contains("line 19"), "{error}");
+    }
+}
+
+/// A signal is told as that, and a server that ends by itself in good order is not called a failure.
+#[tokio::test]
+async fn other_ends_of_a_child_are_told_as_what_they_are() {
+    for (end, told) in [
+        ("kill -9 $$", "signal: 9"),
+        ("exit 0", "ended (exit status: 0)"),
+        ("exec 1>&-; sleep 60", "closed its stdout"),
+    ] {
+        let client = started(shell(&(probed() + "read -r line; " + end))).await;
+        let error = soon(client.call::<String>("a", ())).await.unwrap_err();
+        assert!(error.to_string().contains(told), "{end}: {error}");
+    }
+}
+
+/// What a child says on stderr is bounded in an error, and cannot forge anything in a log.
+#[tokio::test]
+async fn last_words_are_bounded_and_escaped() {
+    let script = "printf '\\033[31mred\\n' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1";
+    let child = shell(script).on_stderr(|_| {});
+    let error = soon(connect_in(Era::Legacy, child)).await.unwrap_err().to_string();
+    assert!(error.contains("\\u{1b}[31mred") && !error.contains('\u{1b}') && error.len() < 4000, "{error}");
+}
+
+/// A wrapper's end is not the server's: all that it has started is ended with it, step by step.
+#[cfg(unix)]
+#[tokio::test]
+async fn c044_what_a_wrapper_has_started_ends_with_it() {
+    // The wrapper waits; or it ends at once with its input and leaves the server behind; the server ends when it is told,
+    // or ignores that. Each tells the server's id in the answer to the first call.
+    let server = |ignores: &str| format!("sh -c '{ignores}while :; do sleep 0.05; done' >/dev/null 2>&1 & pid=$!\n");
+    let tells = "read -r line; printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\\n' $pid\n";
+    let cases = [
+        ("", "wait", 1500..4500),
+        ("", "cat > /dev/null", 0..1500),
+        ("trap \"\" TERM; ", "cat > /dev/null", 2500..7000),
+    ];
+    for drops in [false, true] {
+        let mut ends = tokio::task::JoinSet::new();
+        for (ignores, then, within) in cases.clone() {
+            let script = server(ignores) + &probed() + tells + then;
+            ends.spawn(async move {
+                let client = started(shell(&script)).await;
+                let pid: u32 = soon(client.call("a", ())).await.unwrap();
+                let pid = pid.to_string();
+                assert!(exists(&pid));
+                let start = Instant::now();
+                if drops {
+                    drop(client);
+                } else {
+                    client.disconnect().await;
+                    assert!(!exists(&pid), "disconnected means that nothing is left: {then}");
+                }
+                until("the server is gone", || !exists(&pid)).await;
+                let took = start.elapsed().as_millis();
+                assert!(within.contains(&took), "{ignores} {then}: gone after {took} ms");
+            });
+        }
+        ends.join_all().await;
+    }
+}
+
+/// Whoever wants to know how a process ended can wait for it.
+#[tokio::test]
+async fn an_exit_can_be_waited_for() {
+    let child = shell(&(probed() + "cat > /dev/null; exit 7"));
+    let exited = child.exited();
+    started(child).await.disconnect().await;
+    assert_eq!(soon(exited).await.unwrap().code(), Some(7));
+    // One that never starts never ends.
+    let never = shell("exit").exited();
+    assert_eq!(soon(never).await, None);
 }

@@ -242,10 +242,18 @@ fn settle(waiter: &Waiter, outcome: Result<Incoming, Error>) {
 /// Runs a connection to its end: until the server ends it, or until the outbox is closed and written.
 async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opened) {
     let (mut source, mut sink) = wire.split();
-    let ended = tokio::select! {
-        ended = read(&link, &mut source, &inbox) => Some(ended),
-        written = wire::write(&link.outbox, &mut sink, |queued| queued.frame) => written.err(),
-        () = overdue(&link) => None,
+    let ended = {
+        let mut reading = std::pin::pin!(read(&link, &mut source, &inbox));
+        tokio::select! {
+            biased;
+            ended = &mut reading => Some(ended),
+            written = wire::write(&link.outbox, &mut sink, |queued| queued.frame) => match written {
+                Ok(()) => None,
+                // What is still to be read are answers, and at the end why nothing can be written.
+                Err(error) => Some(tokio::time::timeout(LAST_WORDS, reading).await.unwrap_or(error)),
+            },
+            () = overdue(&link) => None,
+        }
     };
     if let Some(cause) = ended {
         link.outbox.close();
@@ -267,6 +275,9 @@ async fn discard(source: &mut impl FrameSource) {
     while let Ok(Some(_)) = source.next().await {}
     std::future::pending().await
 }
+
+/// How long a server that takes nothing any more may go on saying something.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What is still to be written when the client disconnects must not hold it up: the server may have stopped reading.
 async fn overdue(link: &Link) {

@@ -1,30 +1,32 @@
+mod process;
+mod stderr;
+mod wire;
+
 use std::{
     ffi::{OsStr, OsString},
     fmt, io,
     path::PathBuf,
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::Arc,
-    time::Duration,
 };
 
-use bytes::Bytes;
 use mcp_core::{
-    BoxFuture, Error, ErrorKind, FrameSink, Limits, Wire,
+    BoxFuture, Error, ErrorKind, Limits,
     client::{Connector, Duplex, IntoTransport},
 };
-use mcp_jsonrpc::{Frame, LineDecoder};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    process::{ChildStdin, ChildStdout, Command},
-    time::timeout,
-};
+use process::{Life, Process};
+use stderr::LastWords;
+use tokio::{process::Command, sync::watch};
+pub use wire::{ChildSink, ChildSource, ChildWire};
 
-use crate::{LineSink, LineSource, Lines};
+use crate::Lines;
 
 /// A server to be started as a child process, and spoken to over its stdin and stdout.
 ///
-/// It inherits the environment and stderr unless told otherwise. When the client disconnects or is dropped, its stdin
-/// is closed; after 2 s it gets SIGTERM, and 3 s later SIGKILL.
+/// It inherits the environment unless told otherwise, and what it writes to stderr appears on this process's own. When
+/// the client disconnects or is dropped, its stdin is closed; after 2 s it gets SIGTERM, and 3 s later SIGKILL. On Unix it
+/// has a process group of its own, and the signals go to all of that, so that a wrapper such as `npx` or `sh -c` leaves
+/// nothing behind. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -46,17 +48,11 @@ pub struct Child {
     current_dir: Option<PathBuf>,
     on_stderr: Option<OnLine>,
     max_line: usize,
+    life: watch::Sender<Life>,
 }
 
 /// What hears a line.
 type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// How long the child may take to end by itself once its stdin is closed.
-const UNTIL_TERM: Duration = Duration::from_secs(2);
-/// How long it may take once it was told to.
-const UNTIL_KILL: Duration = Duration::from_secs(3);
-/// The longest line of stderr that is handed on; of a longer one, nothing is.
-const STDERR_LINE: usize = 64 << 10;
 
 impl Child {
     /// A program: a path, or a name that is looked up in `PATH`.
@@ -69,6 +65,7 @@ impl Child {
             current_dir: None,
             on_stderr: None,
             max_line: Limits::default().message_bytes,
+            life: watch::Sender::new(Life::Unborn),
         }
     }
 
@@ -102,12 +99,34 @@ impl Child {
         self
     }
 
-    /// Hands each line of its stderr to `hear`, instead of letting it go where this process's own goes.
+    /// Hands each line of its stderr to `hear`, instead of writing it to this process's own.
     ///
     /// Invalid UTF-8 is replaced. `hear` runs in the task that drains stderr and must not block.
     pub fn on_stderr(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(Arc::new(hear));
         self
+    }
+
+    /// The exit status of the process that is started next, or of the one that runs. `None` if no client ever connects.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), mcp_core::Error> {
+    /// let server = mcp_stdio::Child::new("my-server");
+    /// let exited = server.exited();
+    /// let client = mcp_core::Client::connect(server).await?;
+    /// client.disconnect().await;
+    /// println!("it ended with {:?}", exited.await);
+    /// # Ok(()) }
+    /// ```
+    pub fn exited(&self) -> impl Future<Output = Option<ExitStatus>> + Send + 'static + use<> {
+        let mut life = self.life.subscribe();
+        async move {
+            let exited = life.wait_for(|life| matches!(life, Life::Exited(_))).await.ok()?;
+            match *exited {
+                Life::Exited(status) => Some(status),
+                Life::Unborn | Life::Running => None,
+            }
+        }
     }
 
     fn command(&self) -> Command {
@@ -118,13 +137,15 @@ impl Child {
         if let Some(directory) = &self.current_dir {
             command.current_dir(directory);
         }
-        let stderr = if self.on_stderr.is_some() { Stdio::piped() } else { Stdio::inherit() };
+        // What it starts itself belongs to it, and ends with it.
+        #[cfg(unix)]
+        command.process_group(0);
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(stderr)
+            .stderr(Stdio::piped())
             // For a runtime that ends before the child was waited for.
             .kill_on_drop(true);
         command
@@ -132,32 +153,15 @@ impl Child {
 
     fn spawn(&self) -> io::Result<ChildWire> {
         let mut process = self.command().spawn()?;
-        let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (process.stdin.take(), process.stdout.take(), process.stderr.take())
+        else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        if let (Some(stderr), Some(hear)) = (process.stderr.take(), self.on_stderr.clone()) {
-            tokio::spawn(drain(stderr, hear));
-        }
-        Ok(ChildWire { lines: Lines::new(stdout, stdin, self.max_line), process })
+        let last_words = LastWords::listen(stderr, self.on_stderr.clone());
+        let process = Process::watch(process, self.life.clone());
+        Ok(ChildWire { lines: Lines::new(stdout, stdin, self.max_line), process, last_words })
     }
-}
-
-/// Reads stderr to its end, whatever is in it, so that the child never waits for a reader.
-async fn drain(mut stderr: impl AsyncRead + Unpin, hear: OnLine) {
-    let mut lines = LineDecoder::new(STDERR_LINE);
-    let tell = |frame| {
-        if let Frame::Line(line) = frame {
-            hear(&String::from_utf8_lossy(&line));
-        }
-    };
-    loop {
-        lines.buffer().reserve(4 << 10);
-        match stderr.read_buf(lines.buffer()).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => std::iter::from_fn(|| lines.next_frame()).for_each(tell),
-        }
-    }
-    lines.finish().into_iter().for_each(tell);
 }
 
 impl Connector for Child {
@@ -187,61 +191,3 @@ impl fmt::Debug for Child {
         f.debug_struct("Child").field("program", &self.program).finish_non_exhaustive()
     }
 }
-
-/// The streams of a child process.
-#[derive(Debug)]
-pub struct ChildWire {
-    lines: Lines<ChildStdout, ChildStdin>,
-    process: tokio::process::Child,
-}
-
-impl Wire for ChildWire {
-    const KIND: &'static str = "stdio";
-    type Source = LineSource<ChildStdout>;
-    type Sink = ChildSink;
-
-    fn split(self) -> (Self::Source, Self::Sink) {
-        let (source, lines) = self.lines.split();
-        (source, ChildSink { lines: Some(lines), process: self.process })
-    }
-}
-
-/// A child's stdin, and the child.
-#[derive(Debug)]
-pub struct ChildSink {
-    /// None once stdin is closed.
-    lines: Option<LineSink<ChildStdin>>,
-    process: tokio::process::Child,
-}
-
-impl FrameSink for ChildSink {
-    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
-        self.lines.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.send(frames).await
-    }
-
-    /// Closes stdin and waits; then asks the child to end, and waits; then ends it.
-    async fn close(&mut self) -> io::Result<()> {
-        self.lines = None;
-        if let Ok(ended) = timeout(UNTIL_TERM, self.process.wait()).await {
-            return ended.map(drop);
-        }
-        terminate(&self.process);
-        if let Ok(ended) = timeout(UNTIL_KILL, self.process.wait()).await {
-            return ended.map(drop);
-        }
-        self.process.kill().await
-    }
-}
-
-#[cfg(unix)]
-fn terminate(process: &tokio::process::Child) {
-    let pid = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-    if let Some(pid) = pid {
-        // It may have ended just now, which is what was wanted.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-}
-
-/// There is no such signal; killing comes next.
-#[cfg(not(unix))]
-fn terminate(_: &tokio::process::Child) {}

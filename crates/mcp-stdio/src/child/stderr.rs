@@ -1,0 +1,96 @@
+//! A child's stderr: read to its end, whatever is in it, handed on, and its last lines kept.
+
+use std::{
+    collections::VecDeque,
+    io::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use mcp_core::shown;
+use mcp_jsonrpc::{Frame, LineDecoder};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::watch,
+};
+
+use super::OnLine;
+
+/// The longest line that is handed on or kept; of a longer one, nothing is.
+const LINE: usize = 64 << 10;
+/// How many lines are kept.
+const KEPT: usize = 10;
+
+/// The last lines that a child wrote to stderr.
+#[derive(Debug, Clone)]
+pub(super) struct LastWords {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    /// Becomes true when stderr has ended.
+    ended: watch::Receiver<bool>,
+}
+
+impl LastWords {
+    /// Reads `stderr` in a task of its own, so that the child never waits for a reader.
+    pub(super) fn listen(stderr: impl AsyncRead + Unpin + Send + 'static, hear: Option<OnLine>) -> Self {
+        let (lines, (end, ended)) = (Arc::default(), watch::channel(false));
+        let kept = Arc::clone(&lines);
+        tokio::spawn(async move {
+            drain(stderr, &kept, hear.as_deref()).await;
+            end.send_replace(true);
+        });
+        Self { lines, ended }
+    }
+
+    /// What was said last, once all was read.
+    pub(super) async fn all(mut self) -> Vec<String> {
+        // That the task is gone is as good.
+        let _ = self.ended.wait_for(|ended| *ended).await;
+        self.so_far()
+    }
+
+    pub(super) fn so_far(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+async fn drain(
+    mut stderr: impl AsyncRead + Unpin,
+    kept: &Mutex<VecDeque<String>>,
+    hear: Option<&(dyn Fn(&str) + Send + Sync)>,
+) {
+    let mut lines = LineDecoder::new(LINE);
+    let tell = |frame| {
+        let Frame::Line(line) = frame else { return };
+        let line = String::from_utf8_lossy(&line);
+        keep(kept, &line);
+        if let Some(hear) = hear {
+            hear(&line);
+        }
+    };
+    loop {
+        let read_before = lines.buffer().len();
+        lines.buffer().reserve(4 << 10);
+        match stderr.read_buf(lines.buffer()).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {
+                if hear.is_none() {
+                    pass_on(lines.buffer()[read_before..].to_vec()).await;
+                }
+                std::iter::from_fn(|| lines.next_frame()).for_each(tell);
+            }
+        }
+    }
+    lines.finish().into_iter().for_each(tell);
+}
+
+fn keep(kept: &Mutex<VecDeque<String>>, line: &str) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() == KEPT {
+        kept.pop_front();
+    }
+    kept.push_back(shown(line));
+}
+
+/// Our own stderr takes it as it came; it may be slow, and whether it takes it at all is not the child's concern.
+async fn pass_on(bytes: Vec<u8>) {
+    let _ = tokio::task::spawn_blocking(move || std::io::stderr().write_all(&bytes)).await;
+}
