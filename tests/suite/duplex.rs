@@ -10,6 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
 use mcp_core::{Error, ErrorKind, FrameSink, FrameSource, Revision, Server};
 use mcp_jsonrpc::Frame;
 use mcp_test::{
@@ -18,11 +22,17 @@ use mcp_test::{
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
     process::{Child, ChildStderr, Command},
     sync::{
         Mutex,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
+};
+
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream,
+    tungstenite::{Message, Utf8Bytes},
 };
 
 use crate::{
@@ -41,10 +51,12 @@ pub(crate) enum Wire {
     Stdio,
     /// Each message a POST of its own.
     Http,
+    /// A WebSocket, through the library that others use.
+    Ws,
 }
 
 impl Wire {
-    pub(crate) const ALL: [Self; 4] = [Self::Memory, Self::Lines, Self::Stdio, Self::Http];
+    pub(crate) const ALL: [Self; 5] = [Self::Memory, Self::Lines, Self::Stdio, Self::Http, Self::Ws];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -52,6 +64,7 @@ impl Wire {
             Self::Lines => "lines",
             Self::Stdio => "stdio",
             Self::Http => "http",
+            Self::Ws => "ws",
         }
     }
 
@@ -107,6 +120,15 @@ impl Peer {
         let wire = Split(Answers(incoming), Posts { served, speaks, answers: Some(answers) });
         // It serves others too, and does not end.
         Self { wire: Wire::Http, client: RawClient::over(wire, std::future::ready(Ok(()))), bytes: None }
+    }
+
+    /// A server in this process behind a WebSocket.
+    pub(crate) async fn ws(server: Server) -> Self {
+        let served = crate::ws::Served::start(server).await;
+        let (socket, _) = tokio_tungstenite::connect_async(served.url()).await.expect("a WebSocket");
+        let (sink, source) = socket.split();
+        let client = RawClient::over(Split(TextSource(source, served), TextSink(sink)), std::future::ready(Ok(())));
+        Self { wire: Wire::Ws, client, bytes: None }
     }
 
     fn over_bytes(
@@ -259,6 +281,38 @@ impl FrameSink for Posts {
     async fn close(&mut self) -> io::Result<()> {
         self.answers = None;
         Ok(())
+    }
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// The text frames of a socket, and the server behind it.
+struct TextSource(SplitStream<Socket>, #[expect(dead_code, reason = "it serves while it lives")] crate::ws::Served);
+
+impl FrameSource for TextSource {
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        match self.0.next().await.transpose().map_err(io::Error::other)? {
+            Some(Message::Text(text)) => Ok(Some(Frame::Line(text.into()))),
+            None | Some(Message::Close(_)) => Ok(None),
+            Some(other) => Err(io::Error::other(format!("no text: {other}"))),
+        }
+    }
+}
+
+/// Where text frames go.
+struct TextSink(SplitSink<Socket, Message>);
+
+impl FrameSink for TextSink {
+    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        for frame in frames.drain(..) {
+            let text = Utf8Bytes::try_from(frame).map_err(io::Error::other)?;
+            self.0.send(Message::Text(text)).await.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.0.close().await.map_err(io::Error::other)
     }
 }
 

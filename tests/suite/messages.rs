@@ -53,6 +53,8 @@ fn runs_on(case: &Case, wire: Wire) -> bool {
         Wire::Lines => true,
         Wire::Stdio => is_plain,
         Wire::Http => !is_raw && !ends,
+        // What is too long ends the connection there, as does the end of what is said.
+        Wire::Ws => !is_raw && !ends && !case.all("limits").any(|limits| limits.contains("message_bytes")),
     };
     able && case.setting("on").is_none_or(|wires| {
         let known = |name: &str| Wire::ALL.iter().any(|wire| wire.name() == name);
@@ -76,6 +78,7 @@ async fn run(case: &Case, variant: &Variant, wire: Wire) -> Result<(), String> {
         Wire::Lines => Peer::lines(server(case)?),
         Wire::Stdio => Peer::stdio(),
         Wire::Http => Peer::http(server(case)?, variant.speaks).await,
+        Wire::Ws => Peer::ws(server(case)?).await,
     };
     Ok(peer.into_conversation().play(case, variant).await?)
 }
@@ -98,12 +101,12 @@ macro_rules! files {
 }
 
 files! {
-    batches: Memory Lines Stdio Http;
-    cancel: Memory Lines Stdio Http;
-    framing: Memory Lines Stdio Http;
-    jsonrpc: Memory Lines Stdio Http;
-    lifecycle: Memory Lines Stdio Http;
-    tools: Memory Lines Stdio Http;
+    batches: Memory Lines Stdio Http Ws;
+    cancel: Memory Lines Stdio Http Ws;
+    framing: Memory Lines Stdio Http Ws;
+    jsonrpc: Memory Lines Stdio Http Ws;
+    lifecycle: Memory Lines Stdio Http Ws;
+    tools: Memory Lines Stdio Http Ws;
 }
 
 /// The runner itself must see what is wrong.
