@@ -35,7 +35,7 @@ use futures_util::FutureExt;
 pub use layers::InnerService;
 use layers::Stack;
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Raw, Request, Response, decode};
-pub use registry::ToolRegistry;
+pub use registry::{Listed, Registry, ToolRegistry};
 pub use reply::Reply;
 pub use stream::CallStream;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};

@@ -12,9 +12,10 @@ use crate::{
     types::{ToolAnnotations, ToolDefinition},
 };
 
-/// The tools of a server, added to and removed from while it serves.
+/// What a server offers of one kind, added to and removed from while it serves.
 ///
-/// Readers take a snapshot and never wait. Tools are listed in the order in which they were added.
+/// Readers take a snapshot and never wait. Each change copies the table, so many entries are best added at once. They are
+/// listed in the order in which they were added.
 ///
 /// ```
 /// # use mcp_core::{Server, Tool, ToolError, implementation};
@@ -24,52 +25,88 @@ use crate::{
 /// assert!(server.tools().remove("now"));
 /// # Ok::<(), mcp_core::Error>(())
 /// ```
-#[derive(Debug, Default)]
-pub struct ToolRegistry {
-    snapshot: ArcSwap<Snapshot>,
+#[derive(Debug)]
+pub struct Registry<T> {
+    snapshot: ArcSwap<Snapshot<T>>,
 }
 
-#[derive(Debug, Default, Clone)]
-struct Snapshot {
-    by_name: HashMap<String, Arc<Entry>>,
+/// The tools of a server.
+pub type ToolRegistry = Registry<Tool>;
+
+#[derive(Debug)]
+struct Snapshot<T> {
+    by_key: HashMap<String, Arc<Entry<T>>>,
     /// In the order in which they were added.
-    ordered: Vec<Arc<Entry>>,
+    ordered: Vec<Arc<Entry<T>>>,
     /// What the next one is numbered.
     next: u64,
 }
 
-/// A tool and what has been rendered of it.
+impl<T> Clone for Snapshot<T> {
+    fn clone(&self) -> Self {
+        Self { by_key: self.by_key.clone(), ordered: self.ordered.clone(), next: self.next }
+    }
+}
+
+/// Something that a server lists.
+pub trait Listed: Clone + Send + Sync + 'static {
+    /// What it is called in errors.
+    const KIND: &'static str;
+
+    /// What it is found by: its name, or its URI.
+    fn key(&self) -> &str;
+
+    /// Whether it may be listed.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Its definition as JSON text, with what `revision` has of it.
+    fn render(&self, revision: Revision) -> Raw;
+}
+
+/// Something that is listed, and what has been rendered of it.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) tool: Tool,
+pub(crate) struct Entry<T> {
+    pub(crate) item: T,
     /// Where it stands in the list, whatever is added or removed beside it.
     number: u64,
     /// Its definition as JSON text, by revision.
     rendered: [OnceLock<Raw>; Revision::ALL.len()],
 }
 
-impl ToolRegistry {
-    /// Adds a tool, or all of several.
+impl<T> Default for Registry<T> {
+    fn default() -> Self {
+        let empty = Snapshot { by_key: HashMap::new(), ordered: Vec::new(), next: 0 };
+        Self { snapshot: ArcSwap::from_pointee(empty) }
+    }
+}
+
+impl<T: Listed> Registry<T> {
+    /// Adds an entry, or all of several.
     ///
     /// # Errors
-    /// [`ErrorKind::DuplicateRegistration`] when a name is taken, and [`ErrorKind::InvalidParams`] when one is empty;
-    /// then none is added.
-    pub fn add(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
-        let tools: Vec<Tool> = tools.into_iter().collect();
-        self.change(|snapshot| tools.iter().try_for_each(|tool| snapshot.insert(tool.clone())))
+    /// [`ErrorKind::DuplicateRegistration`] when one is there already, and [`ErrorKind::InvalidParams`] when one is not
+    /// valid, as without a name; then none is added.
+    pub fn add(&self, items: impl IntoIterator<Item = T>) -> Result<(), Error> {
+        let items: Vec<T> = items.into_iter().collect();
+        items.iter().try_for_each(T::check)?;
+        self.change(|snapshot| items.iter().try_for_each(|item| snapshot.insert(item.clone())))
     }
 
-    /// Adds a tool in the place of the one of its name, or at the end where there is none.
+    /// Adds an entry in the place of the one of its name, or at the end where there is none.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidParams`] when the name is empty.
-    pub fn replace(&self, tool: Tool) -> Result<(), Error> {
+    /// [`ErrorKind::InvalidParams`] when it is not valid.
+    pub fn replace(&self, item: T) -> Result<(), Error> {
+        item.check()?;
         self.change(|snapshot| {
-            let Some(old) = snapshot.by_name.get(&tool.definition.name).cloned() else {
-                return snapshot.insert(tool.clone());
+            let Some(old) = snapshot.by_key.get(item.key()).cloned() else {
+                return snapshot.insert(item.clone());
             };
-            let entry = Arc::new(Entry::new(tool.clone(), old.number));
-            snapshot.by_name.insert(entry.name().into(), entry.clone());
+            let entry = Arc::new(Entry::new(item.clone(), old.number));
+            snapshot.by_key.insert(entry.item.key().into(), entry.clone());
             for slot in snapshot.ordered.iter_mut().filter(|slot| slot.number == old.number) {
                 *slot = entry.clone();
             }
@@ -77,19 +114,48 @@ impl ToolRegistry {
         })
     }
 
-    /// Removes a tool; false if there was none of that name. Calls that run go on.
-    pub fn remove(&self, name: &str) -> bool {
+    /// Removes an entry; false if there was none of that name. Requests that run go on.
+    pub fn remove(&self, key: &str) -> bool {
         let mut removed = false;
         // Removing has no way to fail.
         let _ = self.change(|snapshot| {
-            removed = snapshot.by_name.remove(name).is_some();
-            snapshot.ordered.retain(|entry| entry.name() != name);
+            removed = snapshot.by_key.remove(key).is_some();
+            snapshot.ordered.retain(|entry| entry.item.key() != key);
             Ok(())
         });
         removed
     }
 
-    /// How many tools there are.
+    /// The entry of that name, as it is now.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<T> {
+        self.find(key).map(|entry| entry.item.clone())
+    }
+
+    /// All entries, as they are now, in the order in which they are listed.
+    #[must_use]
+    pub fn all(&self) -> Vec<T> {
+        self.snapshot.load().ordered.iter().map(|entry| entry.item.clone()).collect()
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Option<Arc<Entry<T>>> {
+        self.snapshot.load().by_key.get(key).cloned()
+    }
+
+    /// Applies `change` to a copy and puts it in place, again if somebody else was quicker.
+    fn change(&self, mut change: impl FnMut(&mut Snapshot<T>) -> Result<(), Error>) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        self.snapshot.rcu(|old| {
+            let mut new = Snapshot::clone(old);
+            outcome = change(&mut new);
+            if outcome.is_ok() { Arc::new(new) } else { old.clone() }
+        });
+        outcome
+    }
+}
+
+impl<T> Registry<T> {
+    /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.snapshot.load().ordered.len()
@@ -106,47 +172,68 @@ impl ToolRegistry {
         self.snapshot.load().next > 0
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
-        self.snapshot.load().by_name.get(name).cloned()
-    }
-
     /// The entries after the one numbered `after`, at most `most`, and whether more follow.
-    pub(crate) fn page(&self, after: Option<u64>, most: usize) -> (Vec<Arc<Entry>>, bool) {
+    pub(crate) fn page(&self, after: Option<u64>, most: usize) -> (Vec<Arc<Entry<T>>>, bool) {
         let snapshot = self.snapshot.load();
         let start = after.map_or(0, |after| snapshot.ordered.partition_point(|entry| entry.number <= after));
         let rest = &snapshot.ordered[start..];
         (rest.iter().take(most).cloned().collect(), rest.len() > most)
     }
+}
 
-    /// Applies `change` to a copy and puts it in place, again if somebody else was quicker.
-    fn change(&self, mut change: impl FnMut(&mut Snapshot) -> Result<(), Error>) -> Result<(), Error> {
-        let mut outcome = Ok(());
-        self.snapshot.rcu(|old| {
-            let mut new = Snapshot::clone(old);
-            outcome = change(&mut new);
-            if outcome.is_ok() { Arc::new(new) } else { old.clone() }
-        });
-        outcome
+impl<T: Listed> Snapshot<T> {
+    fn insert(&mut self, item: T) -> Result<(), Error> {
+        if self.by_key.contains_key(item.key()) {
+            let message = format!("there is a {} `{}` already", T::KIND, item.key());
+            return Err(Error::new(ErrorKind::DuplicateRegistration, message));
+        }
+        let entry = Arc::new(Entry::new(item, self.next));
+        self.next += 1;
+        self.by_key.insert(entry.item.key().to_owned(), entry.clone());
+        self.ordered.push(entry);
+        Ok(())
     }
 }
 
-impl Snapshot {
-    fn insert(&mut self, tool: Tool) -> Result<(), Error> {
-        let name = tool.definition.name.clone();
-        if name.is_empty() {
-            return Err(
-                Error::new(ErrorKind::InvalidParams, "a tool's name must not be empty").blaming(crate::Blame::Caller)
-            );
-        }
-        if self.by_name.contains_key(&name) {
-            return Err(Error::new(ErrorKind::DuplicateRegistration, format!("there is a tool `{name}` already")));
-        }
-        warn_of_odd_name(&name);
-        let entry = Arc::new(Entry::new(tool, self.next));
-        self.next += 1;
-        self.by_name.insert(name, entry.clone());
-        self.ordered.push(entry);
+impl<T: Listed> Entry<T> {
+    fn new(item: T, number: u64) -> Self {
+        Self { item, number, rendered: Default::default() }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The definition as `revision` has it, rendered once.
+    pub(crate) fn rendered(&self, revision: Revision) -> &Raw {
+        self.rendered[revision as usize].get_or_init(|| self.item.render(revision))
+    }
+}
+
+/// A name that is empty names nothing.
+pub(crate) fn check_key(kind: &str, key: &str) -> Result<(), Error> {
+    if key.is_empty() {
+        let message = format!("a {kind}'s name must not be empty");
+        return Err(Error::new(ErrorKind::InvalidParams, message).blaming(crate::Blame::Caller));
+    }
+    Ok(())
+}
+
+impl Listed for Tool {
+    const KIND: &'static str = "tool";
+
+    fn key(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_key(Self::KIND, self.key())?;
+        warn_of_odd_name(self.key());
         Ok(())
+    }
+
+    fn render(&self, revision: Revision) -> Raw {
+        render(&self.definition, revision)
     }
 }
 
@@ -157,25 +244,6 @@ fn warn_of_odd_name(name: &str) {
     let usual = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.');
     if name.len() > 128 || !name.chars().all(usual) {
         tracing::warn!(tool = name, "tool names should be 1 to 128 of A-Z, a-z, 0-9, `_`, `-` and `.`");
-    }
-}
-
-impl Entry {
-    fn new(tool: Tool, number: u64) -> Self {
-        Self { tool, number, rendered: Default::default() }
-    }
-
-    fn name(&self) -> &str {
-        &self.tool.definition.name
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The definition as `revision` has it, rendered once.
-    pub(crate) fn rendered(&self, revision: Revision) -> &Raw {
-        self.rendered[revision as usize].get_or_init(|| render(&self.tool.definition, revision))
     }
 }
 
@@ -232,7 +300,7 @@ mod tests {
     }
 
     fn names(registry: &ToolRegistry) -> Vec<String> {
-        registry.page(None, 100).0.iter().map(|entry| entry.name().to_owned()).collect()
+        registry.page(None, 100).0.iter().map(|entry| entry.item.key().to_owned()).collect()
     }
 
     #[test]
@@ -243,7 +311,7 @@ mod tests {
         assert!(registry.remove("c") && !registry.remove("c"));
         registry.add(tool("c")).unwrap();
         assert_eq!(names(&registry), ["a", "b", "c"]);
-        assert_eq!(registry.find("a").unwrap().tool.definition.description.as_deref(), Some("new"));
+        assert_eq!(registry.find("a").unwrap().item.definition.description.as_deref(), Some("new"));
     }
 
     #[test]
@@ -265,7 +333,7 @@ mod tests {
         registry.remove("b");
         registry.remove("c");
         let (second, more) = registry.page(Some(first[1].number()), 2);
-        assert_eq!((second[0].name(), second.len(), more), ("d", 1, false));
+        assert_eq!((second[0].item.key(), second.len(), more), ("d", 1, false));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use bytes::{BufMut, BytesMut};
 use mcp_jsonrpc::{Raw, encode};
 
 use crate::{
-    Era, Fault, Revision, ToolError,
+    Era, Fault, Revision, Tool, ToolError,
     head::meta_key,
     server::{
         Core, Exchange,
@@ -64,16 +64,16 @@ pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         return Err(Fault::InvalidParams(format!("Unknown tool: {}", shown(name)).into()));
     };
     check_needs(&entry, &exchange)?;
-    let timeout = entry.tool.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
-    Ok(Running::start(timeout, || entry.tool.handler.call(exchange)))
+    let timeout = entry.item.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
+    Ok(Running::start(timeout, || entry.item.handler.call(exchange)))
 }
 
-fn check_needs(entry: &Entry, exchange: &Exchange) -> Result<(), Fault> {
-    if entry.tool.needs.is_empty() {
+fn check_needs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
+    if entry.item.needs.is_empty() {
         return Ok(());
     }
     let declared = exchange.client_capabilities();
-    let missing: Vec<_> = entry.tool.needs.iter().copied().filter(|need| !need.is_in(&declared)).collect();
+    let missing: Vec<_> = entry.item.needs.iter().copied().filter(|need| !need.is_in(&declared)).collect();
     if missing.is_empty() { Ok(()) } else { Err(Fault::MissingCapability(missing)) }
 }
 
