@@ -1,14 +1,26 @@
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Deserialize, Serialize, de::Error as _};
 
-/// One block of a result's content.
+use super::{ResourceContents, ResourceDefinition};
+use crate::Revision;
+
+/// One block of a result's content, or of a prompt's message.
 ///
-/// Specification: *Tools, Tool Result*.
+/// Specification: *Tools, Tool Result*; *Prompts, Content*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
     /// Text.
     Text(TextContent),
+    /// A picture.
+    Image(MediaContent),
+    /// Sound; from 2025-03-26 on.
+    Audio(MediaContent),
+    /// A resource that can be read; from 2025-06-18 on.
+    ResourceLink(ResourceLink),
+    /// A resource that is here.
+    Resource(EmbeddedResource),
     /// Any other block, one that this version does not know among them, as the JSON object it is.
     Other(Raw),
 }
@@ -27,10 +39,83 @@ pub struct TextContent {
     pub meta: Option<Raw>,
 }
 
+/// A picture or a sound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MediaContent {
+    /// The bytes in Base64.
+    pub data: String,
+    /// Their media type.
+    pub mime_type: String,
+    /// Hints on audience and priority, as they stand on the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Raw>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Raw>,
+}
+
+/// A resource that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+#[non_exhaustive]
+pub struct ResourceLink {
+    /// What it is.
+    pub resource: ResourceDefinition,
+}
+
+/// A resource that is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmbeddedResource {
+    /// What it holds.
+    pub resource: ResourceContents,
+    /// Hints on audience and priority, as they stand on the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Raw>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Raw>,
+}
+
 impl Content {
     /// A block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), annotations: None, meta: None })
+    }
+
+    /// A picture of that media type.
+    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::Image(MediaContent::new(bytes.as_ref(), mime_type.into()))
+    }
+
+    /// A sound of that media type. Before 2025-03-26 a text says that there is one.
+    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(MediaContent::new(bytes.as_ref(), mime_type.into()))
+    }
+
+    /// A resource that can be read. Before 2025-06-18 it is a text with its URI.
+    pub fn link(resource: impl Into<ResourceDefinition>) -> Self {
+        Self::ResourceLink(ResourceLink { resource: resource.into() })
+    }
+
+    /// A resource that is here.
+    pub fn resource(contents: ResourceContents) -> Self {
+        Self::Resource(EmbeddedResource { resource: contents, annotations: None, meta: None })
+    }
+
+    /// The same block with hints on audience and priority, an object as the specification has it.
+    #[must_use]
+    pub fn annotated(mut self, hints: Raw) -> Self {
+        match &mut self {
+            Self::Text(text) => text.annotations = Some(hints),
+            Self::Image(media) | Self::Audio(media) => media.annotations = Some(hints),
+            Self::ResourceLink(link) => link.resource.annotations = Some(hints),
+            Self::Resource(embedded) => embedded.annotations = Some(hints),
+            Self::Other(_) => {}
+        }
+        self
     }
 
     /// The text, if it is a block of text.
@@ -38,17 +123,72 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
-            Self::Other(_) => None,
+            _ => None,
         }
     }
 
     /// The block's `type`.
     #[must_use]
     pub fn kind(&self) -> ByteString {
+        ByteString::from_static(match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::ResourceLink(_) => "resource_link",
+            Self::Resource(_) => "resource",
+            Self::Other(raw) => return kind_of(raw).unwrap_or_default(),
+        })
+    }
+
+    /// About how many bytes it takes on the wire.
+    pub(crate) fn size(&self) -> usize {
+        let rest = match self {
+            Self::Text(content) => content.text.len() + content.text.len() / 16,
+            Self::Image(media) | Self::Audio(media) => media.data.len() + media.mime_type.len(),
+            Self::Resource(embedded) => embedded.resource.size(),
+            Self::ResourceLink(_) => 256,
+            Self::Other(raw) => raw.as_bytes().len(),
+        };
+        32 + rest
+    }
+
+    /// What stands for it in a revision that has no such block.
+    fn fallback(&self, revision: Revision) -> Option<String> {
         match self {
-            Self::Text(_) => ByteString::from_static("text"),
-            Self::Other(raw) => kind_of(raw).unwrap_or_default(),
+            Self::Audio(media) if revision < Revision::V2025_03_26 => Some(format!("[audio, {}]", media.mime_type)),
+            Self::ResourceLink(ResourceLink { resource }) if revision < Revision::V2025_06_18 => {
+                Some(format!("{}: {}", resource.name, resource.uri))
+            }
+            _ => None,
         }
+    }
+}
+
+impl MediaContent {
+    fn new(bytes: &[u8], mime_type: String) -> Self {
+        Self { data: STANDARD.encode(bytes), mime_type, annotations: None, meta: None }
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    /// When they are no Base64.
+    pub fn decode(&self) -> Result<Vec<u8>, crate::Error> {
+        STANDARD.decode(&self.data).map_err(|error| {
+            crate::Error::caused(crate::ErrorKind::ProtocolInvalid, "the block's data are no Base64", error)
+        })
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
     }
 }
 
@@ -56,42 +196,59 @@ fn kind_of(raw: &Raw) -> Option<ByteString> {
     raw.member("type")?.to_string_value().ok()
 }
 
-/// How a block is written. `Content` itself does not serialize, so that a handler which returns one gives a block, and
-/// not the block's JSON as text.
-pub(crate) struct Written<'a>(pub(crate) &'a Content);
+/// How a block is written in a revision. `Content` itself does not serialize, so that a handler which returns one gives a
+/// block, and not the block's JSON as text.
+pub(crate) struct Written<'a>(pub(crate) &'a Content, pub(crate) Revision);
+
+#[derive(Serialize)]
+struct Plain<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
 
 impl Serialize for Written<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Tagged<'a> {
-            r#type: &'static str,
-            #[serde(flatten)]
-            content: &'a TextContent,
+        fn tagged<S: serde::Serializer>(kind: &'static str, block: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
+            #[derive(Serialize)]
+            struct Tagged<'a, T> {
+                r#type: &'static str,
+                #[serde(flatten)]
+                block: &'a T,
+            }
+            Tagged { r#type: kind, block }.serialize(to)
+        }
+        if let Some(text) = self.0.fallback(self.1) {
+            return Plain { r#type: "text", text: &text }.serialize(serializer);
         }
         match self.0 {
             // Nearly every block is this one, and `flatten` goes through a map.
             Content::Text(TextContent { text, annotations: None, meta: None }) => {
-                #[derive(Serialize)]
-                struct Plain<'a> {
-                    r#type: &'static str,
-                    text: &'a str,
-                }
                 Plain { r#type: "text", text }.serialize(serializer)
             }
-            Content::Text(content) => Tagged { r#type: "text", content }.serialize(serializer),
+            Content::Text(text) => tagged("text", text, serializer),
+            Content::Image(media) => tagged("image", media, serializer),
+            Content::Audio(media) => tagged("audio", media, serializer),
+            Content::ResourceLink(link) => tagged("resource_link", link, serializer),
+            Content::Resource(embedded) => tagged("resource", embedded, serializer),
             Content::Other(raw) => raw.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Content {
+    /// A block that this version knows, but that does not have its shape, is kept as it is; only text has to be text.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
-        match kind_of(&raw).as_deref() {
-            Some("text") => raw.decode().map(Self::Text).map_err(D::Error::custom),
-            Some(_) => Ok(Self::Other(raw)),
-            None => Err(D::Error::custom("a content block without a `type`")),
-        }
+        let known = match kind_of(&raw).as_deref() {
+            Some("text") => return raw.decode().map(Self::Text).map_err(D::Error::custom),
+            Some("image") => raw.decode().map(Self::Image),
+            Some("audio") => raw.decode().map(Self::Audio),
+            Some("resource_link") => raw.decode().map(Self::ResourceLink),
+            Some("resource") => raw.decode().map(Self::Resource),
+            Some(_) => return Ok(Self::Other(raw)),
+            None => return Err(D::Error::custom("a content block without a `type`")),
+        };
+        Ok(known.unwrap_or(Self::Other(raw)))
     }
 }
 
@@ -99,13 +256,18 @@ impl<'de> Deserialize<'de> for Content {
 mod tests {
     use super::*;
 
+    fn written(content: &Content, revision: Revision) -> String {
+        serde_json::to_string(&Written(content, revision)).unwrap()
+    }
+
     #[test]
     fn an_unknown_block_is_kept_and_one_without_type_is_refused() {
         let blocks: Vec<Content> =
-            serde_json::from_str(r#"[{"type":"text","text":"a"},{"type":"hologram","x":1}]"#).unwrap();
+            serde_json::from_str(r#"[{"type":"text","text":"a"},{"type":"hologram","x":1},{"type":"image"}]"#).unwrap();
         assert_eq!(blocks[0].as_text(), Some("a"));
         assert_eq!(blocks[1].kind(), "hologram");
-        assert_eq!(serde_json::to_string(&Written(&blocks[1])).unwrap(), r#"{"type":"hologram","x":1}"#);
+        assert_eq!(written(&blocks[1], Revision::LATEST), r#"{"type":"hologram","x":1}"#);
+        assert_eq!(written(&blocks[2], Revision::LATEST), r#"{"type":"image"}"#);
         for bad in [r#"{"text":"a"}"#, "1", r#"{"type":"text"}"#] {
             assert!(serde_json::from_str::<Content>(bad).is_err(), "{bad}");
         }
@@ -117,5 +279,30 @@ mod tests {
         let content: Content = serde_json::from_str(text).unwrap();
         let Content::Text(text) = content else { panic!() };
         assert!(text.meta.is_none() && text.annotations.is_some());
+    }
+
+    #[test]
+    fn blocks_read_back_as_they_were_written() {
+        let hints = || Raw::parse(r#"{"priority":1}"#).unwrap();
+        for block in [
+            Content::text("a").annotated(hints()),
+            Content::image([1, 2], "image/png"),
+            Content::audio([3], "audio/wav").annotated(hints()),
+            Content::resource(ResourceContents::text("t").uri("x:t")),
+            Content::resource(ResourceContents::blob([0]).uri("x:b")).annotated(hints()),
+            Content::link(ResourceDefinition::new("x:l", "l")),
+        ] {
+            let text = written(&block, Revision::LATEST);
+            assert_eq!(serde_json::from_str::<Content>(&text).unwrap(), block, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_revision_does_not_have_is_told_in_text() {
+        let (audio, link) = (Content::audio([3], "audio/wav"), Content::link(ResourceDefinition::new("x:l", "l")));
+        assert_eq!(written(&audio, Revision::V2024_11_05), r#"{"type":"text","text":"[audio, audio/wav]"}"#);
+        assert!(written(&audio, Revision::V2025_03_26).contains(r#""type":"audio""#));
+        assert_eq!(written(&link, Revision::V2025_03_26), r#"{"type":"text","text":"l: x:l"}"#);
+        assert!(written(&link, Revision::V2025_06_18).contains(r#""type":"resource_link""#));
     }
 }

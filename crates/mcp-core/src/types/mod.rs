@@ -1,17 +1,33 @@
 //! The protocol's data, as the specification's schema names it.
 
 mod capabilities;
+mod completion;
 mod content;
 mod implementation;
 mod lenient;
 mod lifecycle;
+mod logging;
 mod progress;
+mod prompt;
+mod resource;
 mod tool;
 
 pub use capabilities::{ClientCapabilities, ClientCapability, ServerCapabilities};
+pub use completion::{
+    CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
+};
 pub(crate) use content::Written;
-pub use content::{Content, TextContent};
+pub use content::{Content, EmbeddedResource, MediaContent, ResourceLink, TextContent};
 pub use implementation::Implementation;
 pub use lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
+pub use logging::{LogLevel, SetLevelParams};
 pub use progress::Progress;
+pub(crate) use prompt::WrittenMessage;
+pub use prompt::{
+    GetPromptParams, GetPromptResult, ListPromptsResult, PromptArgument, PromptDefinition, PromptMessage, Role,
+};
+pub use resource::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, ResourceBody, ResourceContents,
+    ResourceDefinition, ResourceParams, ResourceTemplateDefinition,
+};
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};

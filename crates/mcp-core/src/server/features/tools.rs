@@ -80,13 +80,13 @@ fn check_needs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
 /// The result of a call, as `revision` has it. A tool's failure is a result too.
 pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault> {
     let result = outcome.unwrap_or_else(|ToolError(message)| CallToolResult::error(message));
-    let mut members = BytesMut::with_capacity(64 + result.content.iter().map(length).sum::<usize>());
+    let mut members = BytesMut::with_capacity(64 + result.content.iter().map(Content::size).sum::<usize>());
     members.put_slice(br#""content":["#);
     for (index, block) in result.content.iter().enumerate() {
         if index > 0 {
             members.put_u8(b',');
         }
-        encode::value(&mut members, &Written(block)).map_err(|_| Fault::Internal)?;
+        encode::value(&mut members, &Written(block, revision)).map_err(|_| Fault::Internal)?;
     }
     members.put_u8(b']');
     if let Some(structured) = result.structured_content.filter(|value| may_be_structured(value, revision)) {
@@ -117,13 +117,6 @@ fn may_be_structured(value: &Raw, revision: Revision) -> bool {
 /// The result of a call that ran too long.
 fn timed_out(after: Duration, revision: Revision) -> Result<Body, Fault> {
     finish(Err(ToolError::new(format!("The tool did not finish within {} ms", after.as_millis()))), revision)
-}
-
-fn length(block: &Content) -> usize {
-    32 + match block {
-        Content::Text(content) => content.text.len() + content.text.len() / 16,
-        Content::Other(raw) => raw.as_bytes().len(),
-    }
 }
 
 #[cfg(test)]

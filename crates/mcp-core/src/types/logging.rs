@@ -1,0 +1,94 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How grave a log message is, as syslog has it (RFC 5424); graver ones are greater.
+///
+/// Specification: *Logging, Log Levels*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum LogLevel {
+    /// For who looks for a fault.
+    Debug,
+    /// For who wants to know.
+    Info,
+    /// Usual, but worth a look.
+    Notice,
+    /// It may become an error.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A part of the system failed.
+    Critical,
+    /// Somebody has to act at once.
+    Alert,
+    /// Nothing works any more.
+    Emergency,
+}
+
+impl LogLevel {
+    /// All of them, the least grave first.
+    pub const ALL: &'static [Self] = &[
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|level| level.as_str() == name)
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The parameters of `logging/setLevel`.
+///
+/// Specification: *2025-11-25, Logging, Setting Log Level*.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SetLevelParams {
+    /// From which level on messages are wanted.
+    pub level: LogLevel,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_order_is_gravity() {
+        assert!(LogLevel::ALL.is_sorted());
+        for level in LogLevel::ALL {
+            assert_eq!(LogLevel::parse(level.as_str()), Some(*level));
+            assert_eq!(serde_json::to_string(level).unwrap(), format!("\"{level}\""));
+        }
+        assert_eq!(LogLevel::parse("Error"), None);
+    }
+}
