@@ -224,41 +224,61 @@ impl StdError for Error {
     }
 }
 
-/// Why a tool failed, in words for the model that called it: it becomes a result with `isError`, never a protocol error.
+/// Why a handler failed, in words for whoever called it. A tool's failure becomes a result with `isError`, never a protocol
+/// error; a prompt's or a resource's becomes an error with these words.
 ///
 /// Any error converts into it, so `?` works in handlers; only the error's own message is told, not its causes. For that
 /// reason it is no [`std::error::Error`] itself.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ToolError(pub(crate) String);
+pub struct ToolError {
+    message: String,
+    is_not_found: bool,
+}
 
 impl ToolError {
     /// A failure with that message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), is_not_found: false }
+    }
+
+    /// There is no such resource: what a template that fits a URI says of one that nothing stands behind.
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self { is_not_found: true, ..Self::new("there is no such thing") }
     }
 
     /// What the model is told.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.0
+        &self.message
+    }
+
+    /// The same, without a copy.
+    #[must_use]
+    pub fn into_message(self) -> String {
+        self.message
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.is_not_found
     }
 }
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
 impl<E: StdError> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
     }
 }
 
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ToolError").field(&self.0).finish()
+        f.debug_tuple("ToolError").field(&self.message).finish()
     }
 }
 

@@ -47,6 +47,8 @@ pub enum Fault {
     },
     /// The HTTP headers contradict the body, or are missing.
     HeaderMismatch(Cow<'static, str>),
+    /// There is no resource of that URI.
+    ResourceNotFound(ByteString),
     /// The client did not declare what the request needs.
     MissingCapability(Vec<ClientCapability>),
     /// Too much is waiting already.
@@ -74,6 +76,7 @@ impl Fault {
             }
             Self::UnsupportedVersion { requested, supported } => unsupported(requested, *supported),
             Self::HeaderMismatch(why) => ErrorObject::new(mcp_code::HEADER_MISMATCH, format!("Header mismatch: {why}")),
+            Self::ResourceNotFound(uri) => resource_not_found(uri, revision),
             Self::MissingCapability(missing) => missing_capability(missing, revision),
             Self::Busy => ErrorObject::new(code::INTERNAL_ERROR, "Server busy: too many requests are waiting"),
             Self::TimedOut => ErrorObject::new(code::INTERNAL_ERROR, "The request timed out in the server"),
@@ -99,6 +102,21 @@ fn unsupported(requested: &ByteString, supported: Revisions) -> ErrorObject {
     }
     let data = Data { supported: supported.iter().map(Revision::as_str).collect(), requested: bounded(requested) };
     with_data(ErrorObject::new(mcp_code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version"), &data)
+}
+
+/// The legacy era has a code of its own for it.
+///
+/// Specification: *Resources, Error Handling*.
+fn resource_not_found(uri: &str, revision: Revision) -> ErrorObject {
+    #[derive(serde::Serialize)]
+    struct Data<'a> {
+        uri: &'a str,
+    }
+    let code = match revision.era() {
+        Era::Modern => code::INVALID_PARAMS,
+        Era::Legacy => mcp_code::RESOURCE_NOT_FOUND,
+    };
+    with_data(ErrorObject::new(code, "Resource not found"), &Data { uri: bounded(uri) })
 }
 
 /// The code exists in the modern era only; before it, the parameters could not be served as they are.

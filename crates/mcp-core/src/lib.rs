@@ -45,6 +45,7 @@ mod revision;
 pub mod server;
 mod shown;
 pub mod types;
+pub mod uri_template;
 mod wire;
 
 pub use client::{Client, ClientBuilder};
@@ -56,7 +57,10 @@ pub use mcp_jsonrpc as jsonrpc;
 pub use memory::{MemorySink, MemorySource, MemoryWire, memory};
 pub use revision::{Era, Revision, Revisions};
 pub use schemars;
-pub use server::{Arrival, Context, Exchange, Json, Reply, Server, ServerBuilder, Tool, ToolRegistry};
+pub use server::{
+    Arrival, Context, Exchange, Json, Prompt, PromptRegistry, Registry, Reply, Resource, ResourceRegistry,
+    ResourceTemplate, Server, ServerBuilder, TemplateRegistry, Tool, ToolRegistry,
+};
 pub use shown::shown;
 pub use wire::{FrameSink, FrameSource, Wire};
 

@@ -6,8 +6,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Era,
     types::{
-        CallToolParams, CallToolResult, DiscoverResult, InitializeParams, InitializeResult, ListToolsResult,
-        PaginatedParams,
+        CallToolParams, CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptParams,
+        GetPromptResult, InitializeParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedParams, ReadResourceResult, ResourceParams,
     },
 };
 
@@ -81,6 +82,18 @@ methods! {
     ListTools = "tools/list", BOTH, PaginatedParams => ListToolsResult;
     /// Calls a tool.
     CallTool = "tools/call", BOTH, CallToolParams => CallToolResult;
+    /// Lists the prompts.
+    ListPrompts = "prompts/list", BOTH, PaginatedParams => ListPromptsResult;
+    /// Gets a prompt's messages.
+    GetPrompt = "prompts/get", BOTH, GetPromptParams => GetPromptResult;
+    /// Lists the resources.
+    ListResources = "resources/list", BOTH, PaginatedParams => ListResourcesResult;
+    /// Lists the resource templates.
+    ListResourceTemplates = "resources/templates/list", BOTH, PaginatedParams => ListResourceTemplatesResult;
+    /// Reads a resource.
+    ReadResource = "resources/read", BOTH, ResourceParams => ReadResourceResult;
+    /// Completes an argument.
+    Complete = "completion/complete", BOTH, CompleteParams => CompleteResult;
 }
 
 /// The notifications' names.

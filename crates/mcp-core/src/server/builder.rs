@@ -4,7 +4,8 @@ use mcp_jsonrpc::Raw;
 use tower::{BoxError, Layer, Service};
 
 use crate::{
-    Error, Exchange, Limits, Reply, Revision, Revisions, Server, Tool, ToolRegistry,
+    Error, Exchange, Limits, Prompt, PromptRegistry, Reply, Resource, ResourceRegistry, ResourceTemplate, Revision,
+    Revisions, Server, TemplateRegistry, Tool, ToolRegistry,
     head::meta_key,
     observer::{Observer, Observers},
     server::{
@@ -23,6 +24,9 @@ pub struct ServerBuilder {
     revisions: Revisions,
     limits: Limits,
     tools: Vec<Tool>,
+    prompts: Vec<Prompt>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
     layers: Vec<Box<dyn BuildStack>>,
     observers: Observers,
 }
@@ -36,6 +40,9 @@ impl ServerBuilder {
             revisions: Revisions::default(),
             limits: Limits::default(),
             tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
             layers: Vec::new(),
             observers: Observers::default(),
         }
@@ -44,6 +51,24 @@ impl ServerBuilder {
     /// Adds a tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Adds a prompt.
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompts.push(prompt);
+        self
+    }
+
+    /// Adds a resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Adds a resource template.
+    pub fn template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
         self
     }
 
@@ -108,7 +133,7 @@ impl ServerBuilder {
     /// The server.
     ///
     /// # Panics
-    /// When two tools have one name, one has none, or no revision is accepted; [`try_build`](Self::try_build) returns that
+    /// When two tools, prompts, resources or templates have one name, one has none, or no revision is accepted; [`try_build`](Self::try_build) returns that
     /// as an error.
     #[must_use]
     pub fn build(self) -> Server {
@@ -121,11 +146,15 @@ impl ServerBuilder {
     /// The server, or what is wrong with it.
     ///
     /// # Errors
-    /// As [`ToolRegistry::add`]; and when no revision is accepted.
+    /// As [`Registry::add`](crate::Registry::add); and when no revision is accepted.
     pub fn try_build(self) -> Result<Server, Error> {
         self.revisions.check()?;
-        let tools = ToolRegistry::default();
+        let (tools, prompts) = (ToolRegistry::default(), PromptRegistry::default());
+        let (resources, templates) = (ResourceRegistry::default(), TemplateRegistry::default());
         tools.add(self.tools)?;
+        prompts.add(self.prompts)?;
+        resources.add(self.resources)?;
+        templates.add(self.templates)?;
         let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);
         let core = Arc::new(Core {
             server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),
@@ -135,6 +164,9 @@ impl ServerBuilder {
             limits: self.limits,
             observers: self.observers,
             tools,
+            prompts,
+            resources,
+            templates,
         });
         let stack = Stack::new(&core, self.layers);
         Ok(Server::new(Inner { core, stack }))

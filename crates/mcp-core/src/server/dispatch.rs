@@ -19,7 +19,12 @@ use tokio::time::Sleep;
 use crate::{
     Fault, Reply, Revision,
     method::CoreMethod,
-    server::{Core, Exchange, features::tools, legacy, modern, reply::Body},
+    server::{
+        Core, Exchange,
+        features::{completion, list, prompts, resources, tools},
+        legacy, modern,
+        reply::Body,
+    },
 };
 
 /// Starts answering an exchange.
@@ -43,9 +48,15 @@ fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         CoreMethod::Initialize => legacy::initialize(core, &exchange)?,
         CoreMethod::Ping => Body::default(),
         CoreMethod::Discover => modern::discover(core)?,
-        CoreMethod::ListTools if core.offers_tools() => tools::list(core, &exchange)?,
-        CoreMethod::CallTool if core.offers_tools() => return tools::call(core, exchange),
-        CoreMethod::ListTools | CoreMethod::CallTool => return Err(unknown()),
+        _ if !core.offers(method) => return Err(unknown()),
+        CoreMethod::ListTools => list::list(core, &exchange, "tools", &core.tools)?,
+        CoreMethod::CallTool => return tools::call(core, exchange),
+        CoreMethod::ListPrompts => list::list(core, &exchange, "prompts", &core.prompts)?,
+        CoreMethod::GetPrompt => return prompts::get(core, exchange),
+        CoreMethod::ListResources => list::list(core, &exchange, "resources", &core.resources)?,
+        CoreMethod::ListResourceTemplates => list::list(core, &exchange, "resourceTemplates", &core.templates)?,
+        CoreMethod::ReadResource => return resources::read(core, exchange),
+        CoreMethod::Complete => return completion::complete(core, exchange),
     };
     Ok(Running::Done(Some(Ok(body))))
 }
@@ -76,6 +87,13 @@ pub(crate) struct Timeout {
     sleep: Pin<Box<Sleep>>,
     expired: fn(Duration, Revision) -> Result<Body, Fault>,
     after: Duration,
+}
+
+impl Core {
+    /// How long a handler may run that has no limit of its own.
+    pub(crate) fn handler_timeout(&self) -> Option<Timeout> {
+        self.limits.handler_timeout.map(|after| Timeout::new(after, |_, _| Err(Fault::TimedOut)))
+    }
 }
 
 impl Timeout {

@@ -3,6 +3,7 @@
 mod accept;
 mod batch;
 mod builder;
+mod completer;
 mod connection;
 mod context;
 mod dispatch;
@@ -13,9 +14,12 @@ mod layers;
 mod legacy;
 mod modern;
 mod outlet;
+mod prompt;
 mod registry;
 mod reply;
+mod resource;
 mod stream;
+mod template;
 mod tool;
 
 use std::{
@@ -35,13 +39,17 @@ use futures_util::FutureExt;
 pub use layers::InnerService;
 use layers::Stack;
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Raw, Request, Response, decode};
-pub use registry::{Listed, Registry, ToolRegistry};
+pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
+pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};
 pub use reply::Reply;
+pub use resource::{IntoResourceResult, Resource};
 pub use stream::CallStream;
+pub use template::ResourceTemplate;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
     BoxFuture, Error, Fault, Limits, Revisions,
+    method::CoreMethod,
     observer::{Direction, Observers, Outcome, Watch},
     types::{Implementation, ServerCapabilities},
 };
@@ -79,17 +87,39 @@ pub(crate) struct Core {
     limits: Limits,
     observers: Observers,
     tools: ToolRegistry,
+    prompts: PromptRegistry,
+    resources: ResourceRegistry,
+    templates: TemplateRegistry,
 }
 
 impl Core {
     /// Only what something backs is advertised.
     fn capabilities(&self) -> ServerCapabilities {
-        ServerCapabilities { tools: self.offers_tools().then(Raw::empty_object), ..ServerCapabilities::default() }
+        let offered = |method| self.offers(method).then(Raw::empty_object);
+        ServerCapabilities {
+            tools: offered(CoreMethod::ListTools),
+            prompts: offered(CoreMethod::ListPrompts),
+            resources: offered(CoreMethod::ListResources),
+            completions: offered(CoreMethod::Complete),
+            ..ServerCapabilities::default()
+        }
     }
 
-    /// A client that was once told of tools gets an empty list when the last of them is gone.
-    fn offers_tools(&self) -> bool {
-        self.tools.was_used()
+    /// Whether something backs a method. A client that was once told of tools gets an empty list when the last of them is
+    /// gone, and so with the rest.
+    fn offers(&self, method: CoreMethod) -> bool {
+        match method {
+            CoreMethod::Initialize | CoreMethod::Ping | CoreMethod::Discover => true,
+            CoreMethod::ListTools | CoreMethod::CallTool => self.tools.was_used(),
+            CoreMethod::ListPrompts | CoreMethod::GetPrompt => self.prompts.was_used(),
+            CoreMethod::ListResources | CoreMethod::ListResourceTemplates | CoreMethod::ReadResource => {
+                self.resources.was_used() || self.templates.was_used()
+            }
+            CoreMethod::Complete => {
+                self.prompts.any(|prompt| !prompt.completers.is_empty())
+                    || self.templates.any(|template| !template.completers.is_empty())
+            }
+        }
     }
 }
 
@@ -107,6 +137,24 @@ impl Server {
     #[must_use]
     pub fn tools(&self) -> &ToolRegistry {
         &self.0.core.tools
+    }
+
+    /// The prompts, to be added to and removed from while the server runs.
+    #[must_use]
+    pub fn prompts(&self) -> &PromptRegistry {
+        &self.0.core.prompts
+    }
+
+    /// The resources, to be added to and removed from while the server runs.
+    #[must_use]
+    pub fn resources(&self) -> &ResourceRegistry {
+        &self.0.core.resources
+    }
+
+    /// The resource templates, to be added to and removed from while the server runs.
+    #[must_use]
+    pub fn templates(&self) -> &TemplateRegistry {
+        &self.0.core.templates
     }
 
     /// The bounds that the server keeps.

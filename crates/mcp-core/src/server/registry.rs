@@ -5,12 +5,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use mcp_jsonrpc::Raw;
-use serde::Serialize;
 
-use crate::{
-    Era, Error, ErrorKind, Revision, Tool,
-    types::{ToolAnnotations, ToolDefinition},
-};
+use crate::{Era, Error, ErrorKind, Prompt, Resource, ResourceTemplate, Revision, Tool};
 
 /// What a server offers of one kind, added to and removed from while it serves.
 ///
@@ -32,6 +28,12 @@ pub struct Registry<T> {
 
 /// The tools of a server.
 pub type ToolRegistry = Registry<Tool>;
+/// The prompts of a server.
+pub type PromptRegistry = Registry<Prompt>;
+/// The resources of a server.
+pub type ResourceRegistry = Registry<Resource>;
+/// The resource templates of a server.
+pub type TemplateRegistry = Registry<ResourceTemplate>;
 
 #[derive(Debug)]
 struct Snapshot<T> {
@@ -172,6 +174,20 @@ impl<T> Registry<T> {
         self.snapshot.load().next > 0
     }
 
+    /// Whether there is one like that.
+    pub(crate) fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
+        self.snapshot.load().ordered.iter().any(|entry| is_so(&entry.item))
+    }
+
+    /// Of the entries that have a rank, the one with the lowest, and of several the first.
+    pub(crate) fn best<R: Ord, M>(&self, rank: impl Fn(&T) -> Option<(R, M)>) -> Option<(Arc<Entry<T>>, M)> {
+        let snapshot = self.snapshot.load();
+        let mut ranked = snapshot.ordered.iter().filter_map(|entry| Some((entry, rank(&entry.item)?)));
+        let first = ranked.next()?;
+        let best = ranked.fold(first, |best, next| if next.1.0 < best.1.0 { next } else { best });
+        Some((best.0.clone(), best.1.1))
+    }
+
     /// The entries after the one numbered `after`, at most `most`, and whether more follow.
     pub(crate) fn page(&self, after: Option<u64>, most: usize) -> (Vec<Arc<Entry<T>>>, bool) {
         let snapshot = self.snapshot.load();
@@ -210,6 +226,13 @@ impl<T: Listed> Entry<T> {
     }
 }
 
+/// Leaves a member out before the revision that brought it.
+pub(crate) fn since<T>(revision: Revision, first: Revision, member: &mut Option<T>) {
+    if revision < first {
+        *member = None;
+    }
+}
+
 /// A name that is empty names nothing.
 pub(crate) fn check_key(kind: &str, key: &str) -> Result<(), Error> {
     if key.is_empty() {
@@ -233,7 +256,13 @@ impl Listed for Tool {
     }
 
     fn render(&self, revision: Revision) -> Raw {
-        render(&self.definition, revision)
+        let mut shown = self.definition.clone();
+        since(revision, Revision::V2025_06_18, &mut shown.title);
+        since(revision, Revision::V2025_11_25, &mut shown.icons);
+        since(revision, Revision::V2025_03_26, &mut shown.annotations);
+        since(revision, Revision::V2025_06_18, &mut shown.meta);
+        shown.output_schema = shown.output_schema.filter(|schema| may_be_promised(schema, revision));
+        Raw::encode(&shown).unwrap_or(Raw::empty_object())
     }
 }
 
@@ -247,40 +276,6 @@ fn warn_of_odd_name(name: &str) {
     }
 }
 
-/// Leaves out what a revision does not have.
-fn render(definition: &ToolDefinition, revision: Revision) -> Raw {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Shape<'a> {
-        name: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        title: Option<&'a String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        description: Option<&'a String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        icons: Option<&'a Raw>,
-        input_schema: &'a Raw,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        output_schema: Option<&'a Raw>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        annotations: Option<&'a ToolAnnotations>,
-        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<&'a Raw>,
-    }
-    let since = |first| revision >= first;
-    let shape = Shape {
-        name: &definition.name,
-        title: definition.title.as_ref().filter(|_| since(Revision::V2025_06_18)),
-        description: definition.description.as_ref(),
-        icons: definition.icons.as_ref().filter(|_| since(Revision::V2025_11_25)),
-        input_schema: &definition.input_schema,
-        output_schema: definition.output_schema.as_ref().filter(|schema| may_be_promised(schema, revision)),
-        annotations: definition.annotations.as_ref().filter(|_| since(Revision::V2025_03_26)),
-        meta: definition.meta.as_ref().filter(|_| since(Revision::V2025_06_18)),
-    };
-    Raw::encode(&shape).unwrap_or(Raw::empty_object())
-}
-
 /// What is promised must be kept: where structured content is an object, its schema is an object's.
 fn may_be_promised(output_schema: &Raw, revision: Revision) -> bool {
     let is_objects = || output_schema.member("type").is_some_and(|kind| kind.as_str() == r#""object""#);
@@ -290,7 +285,7 @@ fn may_be_promised(output_schema: &Raw, revision: Revision) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ToolError;
+    use crate::{ToolError, types::ToolAnnotations};
 
     fn tool(name: &str) -> Tool {
         async fn nothing() -> Result<(), ToolError> {

@@ -435,7 +435,7 @@ mod tests {
             (r#"{"x":123456789012345678901234567890}"#, "`x`"),
         ] {
             let error = misfit::<Point>(text);
-            assert!(error.0.contains(part) && !error.0.contains("line"), "{error:?}");
+            assert!(error.message().contains(part) && !error.message().contains("line"), "{error:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Server path 7 of 11: `tools/list` and `tools/call`. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/tool.rs`.
+//! Server path 7 of 11: `tools/call`; `list.rs` beside this file answers `tools/list`. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/tool.rs`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,40 +18,6 @@ use crate::{
     shown,
     types::{CallToolResult, Content, Written},
 };
-
-/// Answers `tools/list`: the rendered definitions one after another, a page at a time.
-///
-/// Specification: *Tools, Listing Tools*; *Pagination*.
-pub(crate) fn list(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
-    let after =
-        exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
-    let (page, more) = core.tools.page(after, core.limits.page_size);
-    let definitions = || page.iter().map(|entry| entry.rendered(exchange.revision).as_bytes());
-    let mut members = BytesMut::with_capacity(64 + definitions().map(|text| text.len() + 1).sum::<usize>());
-    members.put_slice(br#""tools":["#);
-    for (index, definition) in definitions().enumerate() {
-        if index > 0 {
-            members.put_u8(b',');
-        }
-        members.put_slice(definition);
-    }
-    members.put_u8(b']');
-    if let (true, Some(last)) = (more, page.last()) {
-        members.put_slice(format!(r#","nextCursor":"{}""#, write_cursor(last.number())).as_bytes());
-    }
-    Ok(Body { members, ..Body::default() }.cacheable())
-}
-
-/// A cursor names the last entry of a page, so it stays good whatever is added or removed.
-fn write_cursor(number: u64) -> String {
-    format!("{number:x}")
-}
-
-fn read_cursor(cursor: &str, most: usize) -> Result<u64, Fault> {
-    let is_ours = !cursor.is_empty() && cursor.len() <= most && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = is_ours.then(|| u64::from_str_radix(cursor, 16).ok()).flatten();
-    number.ok_or_else(|| Fault::InvalidParams("no such cursor".into()))
-}
 
 /// Starts `tools/call`.
 ///
@@ -79,7 +45,7 @@ fn check_needs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
 
 /// The result of a call, as `revision` has it. A tool's failure is a result too.
 pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault> {
-    let result = outcome.unwrap_or_else(|ToolError(message)| CallToolResult::error(message));
+    let result = outcome.unwrap_or_else(|error| CallToolResult::error(error.into_message()));
     let mut members = BytesMut::with_capacity(64 + result.content.iter().map(Content::size).sum::<usize>());
     members.put_slice(br#""content":["#);
     for (index, block) in result.content.iter().enumerate() {
@@ -122,17 +88,6 @@ fn timed_out(after: Duration, revision: Revision) -> Result<Body, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cursors_read_back_and_foreign_ones_are_refused() {
-        assert_eq!(read_cursor(&write_cursor(u64::MAX), 1024).unwrap(), u64::MAX);
-        for foreign in ["", "xyz", "-1", "+1", " 1", "ffffffffffffffffff"] {
-            assert!(read_cursor(foreign, 1024).is_err(), "{foreign}");
-        }
-        let longest = format!("{:0>1024}", "1");
-        assert!(read_cursor(&longest, 1024).is_ok());
-        assert!(read_cursor(&format!("0{longest}"), 1024).is_err());
-    }
 
     #[test]
     fn structured_content_is_left_out_where_a_revision_has_none() {

@@ -1,0 +1,47 @@
+//! `completion/complete`.
+//!
+//! Specification: *Completion*.
+
+use crate::{
+    Context, Fault,
+    server::{
+        Core, Exchange, PromptArguments, completer::Completers, dispatch::Running, features::failure, reply::Body,
+    },
+    shown,
+    types::{CompleteParams, CompleteResult, CompletionReference},
+};
+
+/// Starts `completion/complete`.
+pub(crate) fn complete(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+    let misfit =
+        |_| Fault::InvalidParams("`completion/complete` needs `ref` and `argument`, and strings in both".into());
+    let params: CompleteParams = match &exchange.params {
+        Some(params) => params.decode().map_err(misfit)?,
+        None => return Err(Fault::InvalidParams("`completion/complete` needs `ref` and `argument`".into())),
+    };
+    let completers = completers(core, &params.reference)?;
+    let (argument, known) = (params.argument, PromptArguments(params.context.arguments));
+    Ok(Running::start(core.handler_timeout(), || {
+        let (_, guard) = Context::new(exchange);
+        let values = completers.complete(&argument.name, argument.value, known);
+        Box::pin(guard.during(async move {
+            let completion = values.await.map_err(failure)?.capped();
+            Body::encode(&CompleteResult { completion })
+        }))
+    }))
+}
+
+fn completers(core: &Core, reference: &CompletionReference) -> Result<Completers, Fault> {
+    let unknown = |kind: &str, name: &str| Fault::InvalidParams(format!("Unknown {kind}: {}", shown(name)).into());
+    match reference {
+        CompletionReference::Prompt { name } => {
+            core.prompts.find(name).map(|entry| entry.item.completers.clone()).ok_or_else(|| unknown("prompt", name))
+        }
+        // A plain resource has nothing to complete.
+        CompletionReference::Resource { uri } => match core.templates.find(uri) {
+            Some(entry) => Ok(entry.item.completers.clone()),
+            None if core.resources.find(uri).is_some() => Ok(Completers::default()),
+            None => Err(unknown("resource template", uri)),
+        },
+    }
+}

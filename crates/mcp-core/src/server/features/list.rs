@@ -1,0 +1,63 @@
+//! The list methods: rendered definitions one after another, a page at a time.
+//!
+//! Specification: *Pagination*.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::{
+    Fault,
+    server::{Core, Exchange, Listed, Registry, reply::Body},
+};
+
+/// Answers a list method; `member` is the result's array.
+pub(crate) fn list<T: Listed>(
+    core: &Core,
+    exchange: &Exchange,
+    member: &str,
+    registry: &Registry<T>,
+) -> Result<Body, Fault> {
+    let after =
+        exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
+    let (page, more) = registry.page(after, core.limits.page_size);
+    let definitions = || page.iter().map(|entry| entry.rendered(exchange.revision).as_bytes());
+    let mut members = BytesMut::with_capacity(64 + definitions().map(|text| text.len() + 1).sum::<usize>());
+    members.put_slice(format!(r#""{member}":["#).as_bytes());
+    for (index, definition) in definitions().enumerate() {
+        if index > 0 {
+            members.put_u8(b',');
+        }
+        members.put_slice(definition);
+    }
+    members.put_u8(b']');
+    if let (true, Some(last)) = (more, page.last()) {
+        members.put_slice(format!(r#","nextCursor":"{}""#, write_cursor(last.number())).as_bytes());
+    }
+    Ok(Body { members, ..Body::default() }.cacheable())
+}
+
+/// A cursor names the last entry of a page, so it stays good whatever is added or removed.
+fn write_cursor(number: u64) -> String {
+    format!("{number:x}")
+}
+
+fn read_cursor(cursor: &str, most: usize) -> Result<u64, Fault> {
+    let is_ours = !cursor.is_empty() && cursor.len() <= most && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = is_ours.then(|| u64::from_str_radix(cursor, 16).ok()).flatten();
+    number.ok_or_else(|| Fault::InvalidParams("no such cursor".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_read_back_and_foreign_ones_are_refused() {
+        assert_eq!(read_cursor(&write_cursor(u64::MAX), 1024).unwrap(), u64::MAX);
+        for foreign in ["", "xyz", "-1", "+1", " 1", "ffffffffffffffffff"] {
+            assert!(read_cursor(foreign, 1024).is_err(), "{foreign}");
+        }
+        let longest = format!("{:0>1024}", "1");
+        assert!(read_cursor(&longest, 1024).is_ok());
+        assert!(read_cursor(&format!("0{longest}"), 1024).is_err());
+    }
+}

@@ -1,0 +1,210 @@
+use std::{future::Future, sync::Arc};
+
+use mcp_jsonrpc::Raw;
+
+use crate::{
+    BoxFuture, Context, Error, Revision, ToolError,
+    server::registry::{Listed, check_key, since},
+    types::{ReadResourceResult, ResourceContents, ResourceDefinition},
+};
+
+/// A resource: what it says of itself, and what reads it.
+///
+/// ```
+/// use mcp_core::{Context, Resource, ToolError};
+///
+/// async fn log(_: Context) -> Result<String, ToolError> { Ok(std::fs::read_to_string("app.log")?) }
+///
+/// let resource = Resource::new("file:///app.log", "log", log).mime_type("text/plain");
+/// assert_eq!(resource.definition().uri, "file:///app.log");
+/// ```
+///
+/// Specification: *Resources*.
+#[derive(Clone)]
+pub struct Resource {
+    definition: ResourceDefinition,
+    pub(crate) handler: Arc<dyn ResourceHandler>,
+}
+
+/// A handler whose types are erased.
+pub(crate) trait ResourceHandler: Send + Sync {
+    fn read(&self, context: Context) -> BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
+}
+
+impl<F, Fut, R> ResourceHandler for F
+where
+    F: Fn(Context) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoResourceResult,
+{
+    fn read(&self, context: Context) -> BoxFuture<'static, Result<ReadResourceResult, ToolError>> {
+        let contents = self(context);
+        Box::pin(async move { Ok(contents.await?.into_resource_result()) })
+    }
+}
+
+/// What a resource may be read as: text, bytes, [`ResourceContents`], or several of them. What names no URI is that of the
+/// resource, with its media type.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot be read as `{Self}`",
+    note = "return a string, a `Vec<u8>`, `ResourceContents`, a `Vec<ResourceContents>` or a `ReadResourceResult`"
+)]
+pub trait IntoResourceResult: 'static {
+    /// The result.
+    fn into_resource_result(self) -> ReadResourceResult;
+}
+
+impl IntoResourceResult for ReadResourceResult {
+    fn into_resource_result(self) -> ReadResourceResult {
+        self
+    }
+}
+
+impl IntoResourceResult for Vec<ResourceContents> {
+    fn into_resource_result(self) -> ReadResourceResult {
+        ReadResourceResult { contents: self, meta: None }
+    }
+}
+
+impl IntoResourceResult for ResourceContents {
+    fn into_resource_result(self) -> ReadResourceResult {
+        vec![self].into_resource_result()
+    }
+}
+
+impl IntoResourceResult for String {
+    fn into_resource_result(self) -> ReadResourceResult {
+        ResourceContents::text(self).into_resource_result()
+    }
+}
+
+impl IntoResourceResult for &'static str {
+    fn into_resource_result(self) -> ReadResourceResult {
+        ResourceContents::text(self).into_resource_result()
+    }
+}
+
+impl IntoResourceResult for Vec<u8> {
+    fn into_resource_result(self) -> ReadResourceResult {
+        ResourceContents::blob(self).into_resource_result()
+    }
+}
+
+impl Resource {
+    /// A resource that `handler` reads: an `async fn` of the [`Context`].
+    pub fn new<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+        R: IntoResourceResult,
+    {
+        Self { definition: ResourceDefinition::new(uri, name), handler: Arc::new(handler) }
+    }
+
+    /// A resource that never changes: text, bytes, or contents.
+    pub fn fixed<R: IntoResourceResult + Clone + Send + Sync>(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        contents: R,
+    ) -> Self {
+        Self::new(uri, name, move |_| std::future::ready(Ok::<_, ToolError>(contents.clone())))
+    }
+
+    /// Says what it holds, for a model.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Sets its media type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.definition.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets its length in bytes, before any encoding.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.definition.size = Some(bytes);
+        self
+    }
+
+    /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
+    #[must_use]
+    pub fn icons(mut self, icons: Raw) -> Self {
+        self.definition.icons = Some(icons);
+        self
+    }
+
+    /// Sets the hints on audience, priority and age, an object as the specification has it.
+    #[must_use]
+    pub fn annotate(mut self, hints: Raw) -> Self {
+        self.definition.annotations = Some(hints);
+        self
+    }
+
+    /// Sets its metadata, an object. From 2025-06-18 on.
+    #[must_use]
+    pub fn meta(mut self, meta: Raw) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn definition(&self) -> &ResourceDefinition {
+        &self.definition
+    }
+}
+
+/// A resource is linked to by naming it.
+impl From<&Resource> for ResourceDefinition {
+    fn from(resource: &Resource) -> Self {
+        resource.definition.clone()
+    }
+}
+
+impl Listed for Resource {
+    const KIND: &'static str = "resource";
+
+    fn key(&self) -> &str {
+        &self.definition.uri
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_key(Self::KIND, self.key())
+    }
+
+    fn render(&self, revision: Revision) -> Raw {
+        let mut shown = self.definition.clone();
+        since(revision, Revision::V2025_06_18, &mut shown.title);
+        since(revision, Revision::V2025_11_25, &mut shown.icons);
+        since(revision, Revision::V2025_06_18, &mut shown.meta);
+        Raw::encode(&shown).unwrap_or(Raw::empty_object())
+    }
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resource").field("uri", &self.definition.uri).finish_non_exhaustive()
+    }
+}
+
+/// One resource is a collection of one, so that registries take either.
+impl IntoIterator for Resource {
+    type Item = Self;
+    type IntoIter = std::iter::Once<Self>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self)
+    }
+}

@@ -1,0 +1,192 @@
+use std::{future::Future, sync::Arc};
+
+use mcp_jsonrpc::Raw;
+
+use crate::{
+    Blame, BoxFuture, Context, Error, ErrorKind, Revision, ToolError,
+    server::{
+        IntoResourceResult, PromptArguments,
+        completer::Completers,
+        registry::{Listed, check_key, since},
+    },
+    types::{Completion, ReadResourceResult, ResourceTemplateDefinition},
+    uri_template::{UriTemplate, Variables},
+};
+
+/// A family of resources: what their URIs look like, and what reads them.
+///
+/// Where several templates fit a URI, the most specific one reads it; a resource of exactly that URI comes before all.
+///
+/// ```
+/// use mcp_core::{Context, ResourceTemplate, ToolError, uri_template::Variables};
+///
+/// async fn user(_: Context, variables: Variables) -> Result<String, ToolError> {
+///     match variables.get("id") {
+///         Some("1") => Ok(r#"{"name":"Ada"}"#.into()),
+///         _ => Err(ToolError::not_found()),
+///     }
+/// }
+///
+/// let template = ResourceTemplate::new("users:///{id}", "user", user).mime_type("application/json");
+/// assert_eq!(template.definition().uri_template, "users:///{id}");
+/// ```
+///
+/// Specification: *Resources, Resource Templates*.
+#[derive(Clone)]
+pub struct ResourceTemplate {
+    definition: ResourceTemplateDefinition,
+    /// Or what is wrong with it, which is told when it is added.
+    pub(crate) template: Result<UriTemplate, String>,
+    pub(crate) handler: Arc<dyn TemplateHandler>,
+    pub(crate) completers: Completers,
+}
+
+/// A handler whose types are erased.
+pub(crate) trait TemplateHandler: Send + Sync {
+    fn read(&self, context: Context, variables: Variables)
+    -> BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
+}
+
+impl<F, Fut, R> TemplateHandler for F
+where
+    F: Fn(Context, Variables) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoResourceResult,
+{
+    fn read(
+        &self,
+        context: Context,
+        variables: Variables,
+    ) -> BoxFuture<'static, Result<ReadResourceResult, ToolError>> {
+        let contents = self(context, variables);
+        Box::pin(async move { Ok(contents.await?.into_resource_result()) })
+    }
+}
+
+impl ResourceTemplate {
+    /// A template whose resources `handler` reads: an `async fn` of the [`Context`] and the [`Variables`]. It answers with
+    /// [`ToolError::not_found`] where nothing stands behind a URI that fits.
+    pub fn new<F, Fut, R>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Context, Variables) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+        R: IntoResourceResult,
+    {
+        let definition = ResourceTemplateDefinition {
+            uri_template: uri_template.into(),
+            name: name.into(),
+            title: None,
+            description: None,
+            icons: None,
+            mime_type: None,
+            annotations: None,
+            meta: None,
+        };
+        let template = UriTemplate::parse(&definition.uri_template).map_err(|error| error.to_string());
+        Self { definition, template, handler: Arc::new(handler), completers: Completers::default() }
+    }
+
+    /// Says what its resources hold, for a model.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Sets the media type of all its resources.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.definition.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
+    #[must_use]
+    pub fn icons(mut self, icons: Raw) -> Self {
+        self.definition.icons = Some(icons);
+        self
+    }
+
+    /// Sets the hints on audience, priority and age, an object as the specification has it.
+    #[must_use]
+    pub fn annotate(mut self, hints: Raw) -> Self {
+        self.definition.annotations = Some(hints);
+        self
+    }
+
+    /// Sets its metadata, an object. From 2025-06-18 on.
+    #[must_use]
+    pub fn meta(mut self, meta: Raw) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// Completes a variable while it is typed: `complete` gets what stands there, and the variables that are filled in.
+    ///
+    /// Specification: *Completion*.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(String, PromptArguments) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Completion, ToolError>> + Send + 'static,
+    {
+        self.completers.add(variable.into(), complete);
+        self
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn definition(&self) -> &ResourceTemplateDefinition {
+        &self.definition
+    }
+}
+
+impl Listed for ResourceTemplate {
+    const KIND: &'static str = "resource template";
+
+    fn key(&self) -> &str {
+        &self.definition.uri_template
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_key(Self::KIND, self.key())?;
+        match &self.template {
+            Ok(_) => Ok(()),
+            Err(why) => {
+                let message = format!("the resource template `{}` is no good: {why}", crate::shown(self.key()));
+                Err(Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller))
+            }
+        }
+    }
+
+    fn render(&self, revision: Revision) -> Raw {
+        let mut shown = self.definition.clone();
+        since(revision, Revision::V2025_06_18, &mut shown.title);
+        since(revision, Revision::V2025_11_25, &mut shown.icons);
+        since(revision, Revision::V2025_06_18, &mut shown.meta);
+        Raw::encode(&shown).unwrap_or(Raw::empty_object())
+    }
+}
+
+impl std::fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceTemplate").field("uri_template", &self.definition.uri_template).finish_non_exhaustive()
+    }
+}
+
+/// One template is a collection of one, so that registries take either.
+impl IntoIterator for ResourceTemplate {
+    type Item = Self;
+    type IntoIter = std::iter::Once<Self>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self)
+    }
+}
