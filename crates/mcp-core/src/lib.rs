@@ -45,6 +45,7 @@ mod revision;
 pub mod server;
 mod shown;
 pub mod types;
+pub mod uri_template;
 mod wire;
 
 pub use client::{Client, ClientBuilder};
