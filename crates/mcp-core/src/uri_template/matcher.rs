@@ -121,10 +121,8 @@ impl<'m> Table<'m> {
                     (*then, Some(*variable))
                 }
             };
-            if let Some(variable) = variable {
-                if found[variable].replace(start..at).is_some() {
-                    return None;
-                }
+            if variable.is_some_and(|variable| found[variable].replace(start..at).is_some()) {
+                return None;
             }
             step = then;
         }
