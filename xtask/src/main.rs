@@ -1,6 +1,7 @@
 //! The workspace's own commands, run as `cargo xtask COMMAND`. One module a command; `COMMANDS` is the whole list.
 
 mod arguments;
+mod bench;
 mod conformance;
 mod debian;
 mod demo;
@@ -66,6 +67,12 @@ const COMMANDS: &[Command] = &[
         flags: &["--smoke", "--long"],
         about: "fuzzes each target for 60 s (--smoke 20 s, --long 600 s)",
         run: |arguments| fuzz::run(fuzz::seconds(arguments)?),
+    },
+    Command {
+        name: "bench",
+        flags: &["--seconds N", "--rounds N", "--only ROW", "--smoke"],
+        about: "measures our server beside its peers and the ceilings: rounds (3) of 2 s each (--smoke: one of 0.2 s)",
+        run: bench::run,
     },
 ];
 
