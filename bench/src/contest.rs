@@ -78,7 +78,9 @@ impl Entrant {
     fn round(&mut self, time: Duration) -> Result<Score> {
         let _limit = self.server.as_ref().map(|server| server.ended_after(time + GRACE));
         let score = match (self.load, &mut self.reached) {
-            (Load::Pipe { depth }, Reached::Pipes(input, output)) => pipe::drive(input, output, depth, time),
+            (Load::Pipe { depth, cores }, Reached::Pipes(input, output)) => {
+                cores.load(|| pipe::drive(input, output, depth, time))
+            }
             (Load::Sockets { wire, connections }, Reached::Address(address)) => {
                 socket::drive(wire, *address, connections, time)
             }
@@ -97,8 +99,9 @@ impl Entrant {
 
 fn start(load: Load, contestant: &Contestant, settings: &Settings) -> Result<(Option<Server>, Reached)> {
     match load {
-        Load::Pipe { .. } => {
-            let (server, mut input, mut output) = Server::on_pipes(&mut command(contestant, settings)?)?;
+        Load::Pipe { cores, .. } => {
+            let mut command = command(contestant, settings)?;
+            let (server, mut input, mut output) = cores.server(|| Server::on_pipes(&mut command))?;
             let _limit = server.ended_after(GRACE);
             pipe::shake_hands(&mut input, &mut output)?;
             Ok((Some(server), Reached::Pipes(input, output)))

@@ -1,6 +1,7 @@
 //! Measures our server beside its peers and the ceilings, and prints a table; `cargo xtask bench` builds and starts it.
 
 mod contest;
+mod cores;
 mod load;
 mod report;
 mod rows;

@@ -1,6 +1,6 @@
 //! What is measured: a row a kind of work, and who does it.
 
-use crate::load::wire::Wire;
+use crate::{cores::Cores, load::wire::Wire};
 
 /// One kind of work.
 pub(crate) struct Row {
@@ -14,7 +14,7 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Load {
     /// A child's stdin and stdout, after a handshake, with so many calls in flight.
-    Pipe { depth: u64 },
+    Pipe { depth: u64, cores: Cores },
     /// TCP connections, one call in flight on each, in the modern era.
     Sockets { wire: Wire, connections: u64 },
     /// A function in this process.
@@ -98,14 +98,20 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "stdio",
-        about: "a legacy call over stdio, one at a time",
-        load: Load::Pipe { depth: 1 },
+        about: "a legacy call over stdio, one at a time, client and server on cores of their own",
+        load: Load::Pipe { depth: 1, cores: Cores::Apart },
+        contestants: STDIO,
+    },
+    Row {
+        name: "stdio-core",
+        about: "the same, client and server on one core",
+        load: Load::Pipe { depth: 1, cores: Cores::Together },
         contestants: STDIO,
     },
     Row {
         name: "stdio-64",
         about: "legacy calls over stdio, 64 in flight",
-        load: Load::Pipe { depth: 64 },
+        load: Load::Pipe { depth: 64, cores: Cores::Any },
         contestants: STDIO,
     },
     Row {
