@@ -81,8 +81,8 @@ impl Entrant {
             (Load::Pipe { depth, cores }, Reached::Pipes(input, output)) => {
                 cores.load(|| pipe::drive(input, output, depth, time))
             }
-            (Load::Sockets { wire, connections }, Reached::Address(address)) => {
-                socket::drive(wire, *address, connections, time)
+            (Load::Sockets { wire, connections, cores }, Reached::Address(address)) => {
+                cores.load(|| socket::drive(wire, *address, connections, time))
             }
             (Load::Direct, _) => memory::direct(self.who, time),
             (Load::Pair, _) => memory::pair(self.who, time),
@@ -106,8 +106,9 @@ fn start(load: Load, contestant: &Contestant, settings: &Settings) -> Result<(Op
             pipe::shake_hands(&mut input, &mut output)?;
             Ok((Some(server), Reached::Pipes(input, output)))
         }
-        Load::Sockets { .. } => {
-            let (server, address) = Server::on_sockets(&mut command(contestant, settings)?)?;
+        Load::Sockets { cores, .. } => {
+            let mut command = command(contestant, settings)?;
+            let (server, address) = cores.server(|| Server::on_sockets(&mut command))?;
             Ok((Some(server), Reached::Address(address)))
         }
         Load::Direct | Load::Pair => Ok((None, Reached::Memory)),

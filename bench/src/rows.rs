@@ -16,7 +16,7 @@ pub(crate) enum Load {
     /// A child's stdin and stdout, after a handshake, with so many calls in flight.
     Pipe { depth: u64, cores: Cores },
     /// TCP connections, one call in flight on each, in the modern era.
-    Sockets { wire: Wire, connections: u64 },
+    Sockets { wire: Wire, connections: u64, cores: Cores },
     /// A function in this process.
     Direct,
     /// A pair of byte streams in this process.
@@ -74,6 +74,12 @@ const STDIO: &[Contestant] = &[
     Contestant::new(Who::TowerMcp, "", &["stdio"]),
 ];
 
+const WEB_SOCKET: &[Contestant] = &[
+    Contestant::new(Who::Ceiling, "", &["ws"]),
+    Contestant::new(Who::Ours, "", &["ws", "--listen", "127.0.0.1:0"]),
+    Contestant::new(Who::TowerMcp, "", &["ws"]),
+];
+
 const DIRECT: &[Contestant] = &[
     Contestant::new(Who::Ceiling, "", &[]),
     Contestant::new(Who::Ours, "", &[]),
@@ -93,7 +99,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "http",
         about: "a modern call over HTTP, 16 connections",
-        load: Load::Sockets { wire: Wire::Http, connections: 16 },
+        load: Load::Sockets { wire: Wire::Http, connections: 16, cores: Cores::Any },
         contestants: HTTP,
     },
     Row {
@@ -113,6 +119,24 @@ pub(crate) const ROWS: &[Row] = &[
         about: "legacy calls over stdio, 64 in flight",
         load: Load::Pipe { depth: 64, cores: Cores::Any },
         contestants: STDIO,
+    },
+    Row {
+        name: "ws",
+        about: "a modern call over WebSocket, 1 connection, client and server on cores of their own",
+        load: Load::Sockets { wire: Wire::WebSocket, connections: 1, cores: Cores::Apart },
+        contestants: WEB_SOCKET,
+    },
+    Row {
+        name: "ws-core",
+        about: "the same, client and server on one core",
+        load: Load::Sockets { wire: Wire::WebSocket, connections: 1, cores: Cores::Together },
+        contestants: WEB_SOCKET,
+    },
+    Row {
+        name: "ws-16",
+        about: "a modern call over WebSocket, 16 connections",
+        load: Load::Sockets { wire: Wire::WebSocket, connections: 16, cores: Cores::Any },
+        contestants: WEB_SOCKET,
     },
     Row {
         name: "in-process",

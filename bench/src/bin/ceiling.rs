@@ -1,4 +1,4 @@
-//! `ceiling stdio` | `ceiling http`: the ceilings of the wires.
+//! `ceiling stdio` | `ceiling http` | `ceiling ws`: the ceilings of the wires.
 
 use std::io::{BufRead, BufWriter, Write};
 
@@ -10,13 +10,17 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("stdio") => stdio(),
         Some("http") => http().await,
-        _ => anyhow::bail!("usage: ceiling stdio | http"),
+        Some("ws") => web_socket().await,
+        _ => anyhow::bail!("usage: ceiling stdio | http | ws"),
     }
 }
 
@@ -48,4 +52,25 @@ async fn answer(body: Bytes) -> Response {
         Ok(None) => StatusCode::ACCEPTED.into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
+}
+
+async fn web_socket() -> Result<()> {
+    let listener = bench::listen("ws").await?;
+    loop {
+        let (stream, _peer) = listener.accept().await?;
+        tokio::spawn(echo(stream));
+    }
+}
+
+/// An echo that reads what it is sent.
+async fn echo(stream: TcpStream) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut socket = tokio_tungstenite::accept_async(stream).await?;
+    while let Some(message) = socket.next().await {
+        let Message::Text(text) = message? else { continue };
+        if let Some(answer) = bench::ceiling::answer(text.as_bytes())? {
+            socket.send(Message::text(answer)).await?;
+        }
+    }
+    Ok(())
 }

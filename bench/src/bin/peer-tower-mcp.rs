@@ -1,7 +1,7 @@
-//! `peer-tower-mcp stdio` | `http`: tower-mcp's server on its wires.
+//! `peer-tower-mcp stdio` | `http` | `ws`: tower-mcp's server on its wires.
 
 use bench::peer_tower_mcp::router;
-use tower_mcp::{BoxError, HttpTransport, StdioTransport};
+use tower_mcp::{BoxError, HttpTransport, StdioTransport, WebSocketTransport};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -11,7 +11,11 @@ async fn main() -> Result<(), BoxError> {
             let listener = bench::listen("http").await?;
             axum::serve(listener, HttpTransport::new(router()).into_router_at("/mcp")).await?;
         }
-        _ => return Err("usage: peer-tower-mcp stdio | http".into()),
+        Some("ws") => {
+            let listener = bench::listen("ws").await?;
+            axum::serve(listener, WebSocketTransport::new(router()).into_router_at("/mcp")).await?;
+        }
+        _ => return Err("usage: peer-tower-mcp stdio | http | ws".into()),
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! any server.
 
 mod http;
+mod websocket;
 
 use std::{borrow::Cow, net::SocketAddr};
 
@@ -17,6 +18,8 @@ pub(crate) enum Wire {
     Lines,
     /// A POST a message, on connections that are kept.
     Http,
+    /// A text frame a message.
+    WebSocket,
 }
 
 /// A message at the beginning of what was received.
@@ -33,13 +36,15 @@ impl Wire {
         match self {
             Self::Lines => call.wrapped(b"", b"\n"),
             Self::Http => http::template(call, host),
+            Self::WebSocket => websocket::template(call),
         }
     }
 
     /// What a new connection needs before the first call.
-    pub(crate) async fn open(self, _stream: &mut TcpStream, _address: SocketAddr) -> Result<()> {
+    pub(crate) async fn open(self, stream: &mut TcpStream, address: SocketAddr) -> Result<()> {
         match self {
             Self::Lines | Self::Http => Ok(()),
+            Self::WebSocket => websocket::open(stream, address).await,
         }
     }
 
@@ -48,6 +53,7 @@ impl Wire {
         match self {
             Self::Lines => Ok(line(received)),
             Self::Http => http::reply(received),
+            Self::WebSocket => websocket::reply(received),
         }
     }
 }
