@@ -114,5 +114,7 @@ fn help() -> Result {
 fn usage(command: &Command) -> String {
     let flags: Vec<String> = command.flags.iter().map(|flag| format!("[{flag}]")).collect();
     let call = format!("{} {}", command.name, flags.join(" "));
-    format!("{:<26} {}", call.trim_end(), command.about)
+    // What is too long for the first column has a line of its own.
+    let gap = if call.len() > 26 { format!("\n{:29}", "") } else { " ".to_owned() };
+    format!("{:<26}{gap}{}", call.trim_end(), command.about)
 }
