@@ -183,10 +183,10 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> Error {
         401 => (ErrorKind::Unauthorized, Blame::Caller),
         _ => (ErrorKind::TransportError, Blame::Peer),
     };
-    let challenge = response.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    let challenge = challenge.map(|challenge| format!(", challenge: {}", shown(challenge))).unwrap_or_default();
-    let message = format!("the server answered the upgrade with status {status}{challenge}: {body}");
-    Error::new(kind, message).with_status(status).blaming(blame)
+    let challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let challenges = challenges.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect();
+    let message = format!("the server answered the upgrade with status {status}: {body}");
+    Error::new(kind, message).with_status(status).with_challenges(challenges).blaming(blame)
 }
 
 /// Made once; the roots are those of the web.

@@ -19,7 +19,7 @@ use mcp_core::{
     method::{Initialize, Method},
 };
 use read::{Reading, ReplyStream};
-use reqwest::{Response, StatusCode, Url, redirect};
+use reqwest::{Response, Url, redirect};
 use tokio::{sync::watch, time::timeout};
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
@@ -271,10 +271,7 @@ impl Endpoint {
         let headers = self.headers_of(out)?;
         let sent = self.client.post(self.url.clone()).headers(headers).body(out.frame.clone()).send().await;
         let response = sent.map_err(|error| read::failed("the request could not be sent", error))?;
-        match response.status() {
-            StatusCode::UNAUTHORIZED => Err(read::refused(response).await),
-            _ => Ok(response),
-        }
+        if read::wants_credentials(&response) { Err(read::refused(response).await) } else { Ok(response) }
     }
 
     /// Specification: *Streamable HTTP, Request Metadata*.
