@@ -38,7 +38,8 @@ pub struct Ws {
 
 impl Ws {
     /// The server at `url`, which begins with `ws://`, or `wss://` with the feature `tls`; `http` and `https` mean the
-    /// same.
+    /// same. A URL with a user or a password in it is refused when it is connected to: credentials go into a
+    /// [`header`](Self::header).
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: HeaderMap::new() }
     }
@@ -78,6 +79,10 @@ fn parse(url: &str) -> Result<Url, Error> {
         "wss" | "https" => return Err(invalid("the feature `tls` is not on")),
         _ => return Err(invalid("it must begin with ws:// or wss://")),
     };
+    // The library would drop them without a word.
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("it holds credentials, which belong into a header"));
+    }
     url.set_scheme(scheme).map_err(|()| invalid("its scheme cannot be changed"))?;
     // A fragment is nobody's but the client's own.
     url.set_fragment(None);

@@ -447,6 +447,20 @@ async fn a_url_that_is_none_is_the_callers_fault_and_is_not_repeated() {
     }
 }
 
+/// As everywhere on the web; a header of the caller's goes before it.
+#[tokio::test]
+async fn credentials_in_the_url_are_sent_as_basic() {
+    let server = HttpPeer::start(http::modern(|_| Answer::result(text("b")))).await;
+    let url = server.url().replacen("http://", "http://user:p%40ss@", 1);
+    soon(over_http(&url)).await.unwrap();
+    let authorization = ::http::HeaderValue::from_static("Bearer t");
+    let given = Http::new(url).header(::http::header::AUTHORIZATION, authorization);
+    soon(Client::connect(given)).await.unwrap();
+    let sent: Vec<_> =
+        server.requests().iter().map(|request| request.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(sent, ["Basic dXNlcjpwQHNz", "Bearer t"]);
+}
+
 /// A refused connection says nothing of eras: no handshake is tried on top of it.
 #[tokio::test]
 async fn a_connection_that_fails_is_no_legacy_server() {

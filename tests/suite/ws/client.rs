@@ -318,10 +318,24 @@ async fn pings_are_answered() {
 
 #[tokio::test]
 async fn a_url_that_is_none_is_the_callers_fault_and_is_not_repeated() {
-    for url in ["no url: secret", "ftp://secret@127.0.0.1/", "ws://:secret", "ws://127.0.0.1:secret/", ""] {
+    for url in [
+        "no url: secret",
+        "ftp://secret@127.0.0.1/",
+        "ws://:secret",
+        "ws://127.0.0.1:secret/",
+        "",
+        "ws://secret@127.0.0.1/",
+        "ws://:secret@127.0.0.1/",
+        "http://user:secret@127.0.0.1/",
+    ] {
         let error = connect(url).await.unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller), "{url}: {error}");
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+        assert_eq!(
+            error.to_string().contains("header"),
+            url.ends_with("@127.0.0.1/") && !url.starts_with("ftp"),
+            "{error}"
+        );
     }
     let served = Served::start(everything_server::server()).await;
     let client = connect(&served.url().replacen("ws", "http", 1)).await.unwrap();

@@ -43,7 +43,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// The server at `url`, which names its MCP endpoint.
+    /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
+    /// unless a [`header`](Self::header) of that name is given.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: HeaderMap::new(), client: None }
     }
