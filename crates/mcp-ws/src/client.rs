@@ -170,12 +170,23 @@ fn failed(error: WsError) -> Error {
     match error {
         WsError::Http(response) => refused(&response),
         WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
-            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", error)
+            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", cause(error))
         }
         error => {
-            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", error);
+            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", cause(error));
             error.blaming(Blame::Peer)
         }
+    }
+}
+
+/// What an error wraps, where it does: its own words and those of its cause are the same, and would be told twice.
+fn cause(error: WsError) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        WsError::Io(error) => error.into(),
+        WsError::Protocol(error) => error.into(),
+        WsError::Url(error) => error.into(),
+        WsError::HttpFormat(error) => error.into(),
+        error => error.into(),
     }
 }
 

@@ -149,6 +149,7 @@ async fn c115_a_server_that_closes_or_says_nothing_is_an_error_in_time() {
     let vacant = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let error = connect(&format!("ws://{vacant}/")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TransportError, "{error:?}");
+    assert_eq!(format!("{error:?}").matches("refused").count(), 1, "the cause is told once: {error:?}");
 }
 
 #[tokio::test]
@@ -166,6 +167,9 @@ async fn a_switch_that_breaks_the_rules_is_no_websocket() {
         .await;
         let error = connect(&url).await.unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer), "{error:?}");
+        let told = format!("{error:?}");
+        let causes: Vec<_> = told.split(": ").collect();
+        assert!(causes.windows(2).all(|two| two[0] != two[1]), "each cause is told once: {told}");
     }
 }
 
