@@ -38,7 +38,8 @@ pub struct Ws {
 
 impl Ws {
     /// The server at `url`, which begins with `ws://`, or `wss://` with the feature `tls`; `http` and `https` mean the
-    /// same.
+    /// same. A URL with a user or a password in it is refused when it is connected to: credentials go into a
+    /// [`header`](Self::header).
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: HeaderMap::new() }
     }
@@ -78,6 +79,10 @@ fn parse(url: &str) -> Result<Url, Error> {
         "wss" | "https" => return Err(invalid("the feature `tls` is not on")),
         _ => return Err(invalid("it must begin with ws:// or wss://")),
     };
+    // The library would drop them without a word.
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("it holds credentials, which belong into a header"));
+    }
     url.set_scheme(scheme).map_err(|()| invalid("its scheme cannot be changed"))?;
     // A fragment is nobody's but the client's own.
     url.set_fragment(None);
@@ -165,12 +170,23 @@ fn failed(error: WsError) -> Error {
     match error {
         WsError::Http(response) => refused(&response),
         WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
-            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", error)
+            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", cause(error))
         }
         error => {
-            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", error);
+            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", cause(error));
             error.blaming(Blame::Peer)
         }
+    }
+}
+
+/// What an error wraps, where it does: its own words and those of its cause are the same, and would be told twice.
+fn cause(error: WsError) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        WsError::Io(error) => error.into(),
+        WsError::Protocol(error) => error.into(),
+        WsError::Url(error) => error.into(),
+        WsError::HttpFormat(error) => error.into(),
+        error => error.into(),
     }
 }
 
@@ -183,10 +199,10 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> Error {
         401 => (ErrorKind::Unauthorized, Blame::Caller),
         _ => (ErrorKind::TransportError, Blame::Peer),
     };
-    let challenge = response.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    let challenge = challenge.map(|challenge| format!(", challenge: {}", shown(challenge))).unwrap_or_default();
-    let message = format!("the server answered the upgrade with status {status}{challenge}: {body}");
-    Error::new(kind, message).with_status(status).blaming(blame)
+    let challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let challenges = challenges.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect();
+    let message = format!("the server answered the upgrade with status {status}: {body}");
+    Error::new(kind, message).with_status(status).with_challenges(challenges).blaming(blame)
 }
 
 /// Made once; the roots are those of the web.
