@@ -23,8 +23,10 @@ use crate::{SUBPROTOCOL, Socket, socket::config};
 
 /// A server to be spoken to over WebSocket.
 ///
-/// Redirects are not followed. The subprotocol `mcp` is offered; a server that picks none is connected to all the same,
-/// one that picks another is not.
+/// Redirects are not followed. The subprotocol `mcp` is offered. A server that picks another is not connected to. One that
+/// picks none is, at the cost of a second TCP connection (and TLS handshake): its first WebSocket is dropped before
+/// anything is said, and the upgrade is made again without an offer. Such a server sees two upgrades for each connection
+/// of the client.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
