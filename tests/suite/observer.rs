@@ -211,8 +211,10 @@ async fn a_clients_observer_hears_each_request_begin_and_end() {
             "client memory > tools/call none #2 2025-11-25",
             "client memory > #2 Error { code: -32602 } 0s",
             "client memory > tools/call wait #3 2025-11-25",
+            "client memory > notifications/cancelled",
             "client memory > #3 Failed { kind: Timeout } 1s",
             "client memory > tools/call wait #4 2025-11-25",
+            "client memory > notifications/cancelled",
             "client memory > #4 Cancelled 2s",
             "client memory closed Local",
             "client memory > tools/call wait #5 2025-11-25",
@@ -253,4 +255,13 @@ async fn an_observers_panic_is_contained() {
     assert_eq!(client.call::<String>("ok", ()).await.unwrap(), "ok");
     let heard = recorder.take();
     assert!(heard.iter().any(|line| line.ends_with("Completed 0s")), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_told() {
+    let recorder = Recorder::default();
+    let vacant = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let client = Client::builder(implementation!()).observer(recorder.clone());
+    client.connect(Ws::new(format!("ws://{vacant}/mcp"))).await.unwrap_err();
+    assert_eq!(recorder.take(), ["client websocket error TransportError"]);
 }

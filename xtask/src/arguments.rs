@@ -1,4 +1,5 @@
-//! The flags after a command's name. A command states which it knows; any other word is an error.
+//! The flags after a command's name. A command states which it knows, `--flag` or `--flag VALUE`; any other word is an
+//! error.
 
 use crate::error::{Error, Result};
 
@@ -11,17 +12,43 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Checks `words` against the flags that `command` knows.
     pub(crate) fn read(command: &str, known: &[&str], words: &[String]) -> Result<Self> {
-        match words.iter().find(|word| !known.contains(&word.as_str())) {
-            Some(word) if known.is_empty() => Err(Error::new(format!("`{command}` takes no flags, but got `{word}`"))),
-            Some(word) => Err(Error::new(format!("`{command}` knows {}, but got `{word}`", known.join(", ")))),
-            None => Ok(Self { given: words.to_vec() }),
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let Some(flag) = known.iter().find(|flag| name(flag) == word) else {
+                return Err(Error::new(unknown(command, known, word)));
+            };
+            if takes_value(flag) && rest.next().is_none() {
+                return Err(Error::new(format!("`{command}` knows `{flag}`, but got no value")));
+            }
         }
+        Ok(Self { given: words.to_vec() })
+    }
+
+    /// All that was given, as it was given: for a program that it is handed on to.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.given
     }
 
     /// Whether `flag` was given.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.given.iter().any(|given| given == flag)
     }
+}
+
+fn unknown(command: &str, known: &[&str], word: &str) -> String {
+    if known.is_empty() {
+        return format!("`{command}` takes no flags, but got `{word}`");
+    }
+    format!("`{command}` knows {}, but got `{word}`", known.join(", "))
+}
+
+/// `--rounds` of `--rounds N`.
+fn name(flag: &str) -> &str {
+    flag.split_once(' ').map_or(flag, |(name, _value)| name)
+}
+
+fn takes_value(flag: &str) -> bool {
+    flag.contains(' ')
 }
 
 #[cfg(test)]
@@ -43,5 +70,16 @@ mod tests {
     fn a_mistyped_flag_is_an_error_that_names_the_right_ones() {
         let message = read(&["--skipnpm"]).unwrap_err().to_string();
         assert_eq!(message, "`test` knows --skip-npm, but got `--skipnpm`");
+    }
+
+    #[test]
+    fn a_flag_with_a_value_takes_the_next_word() {
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            Arguments::read("bench", &["--rounds N", "--smoke"], &words)
+        };
+        assert_eq!(read(&["--rounds", "7", "--smoke"]).unwrap().words(), ["--rounds", "7", "--smoke"]);
+        assert_eq!(read(&["--rounds"]).unwrap_err().to_string(), "`bench` knows `--rounds N`, but got no value");
+        assert!(read(&["7"]).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The workspace's own commands, run as `cargo xtask COMMAND`. One module a command; `COMMANDS` is the whole list.
 
 mod arguments;
+mod bench;
 mod conformance;
 mod debian;
 mod demo;
@@ -67,6 +68,12 @@ const COMMANDS: &[Command] = &[
         about: "fuzzes each target for 60 s (--smoke 20 s, --long 600 s)",
         run: |arguments| fuzz::run(fuzz::seconds(arguments)?),
     },
+    Command {
+        name: "bench",
+        flags: &["--seconds N", "--rounds N", "--only ROW", "--smoke"],
+        about: "measures our server beside its peers and the ceilings: rounds (3) of 2 s each (--smoke: one of 0.2 s)",
+        run: bench::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -107,5 +114,7 @@ fn help() -> Result {
 fn usage(command: &Command) -> String {
     let flags: Vec<String> = command.flags.iter().map(|flag| format!("[{flag}]")).collect();
     let call = format!("{} {}", command.name, flags.join(" "));
-    format!("{:<26} {}", call.trim_end(), command.about)
+    // What is too long for the first column has a line of its own.
+    let gap = if call.len() > 26 { format!("\n{:29}", "") } else { " ".to_owned() };
+    format!("{:<26}{gap}{}", call.trim_end(), command.about)
 }

@@ -16,6 +16,7 @@ struct Inner {
     message: String,
     object: Option<ErrorObject>,
     status: Option<u16>,
+    challenges: Vec<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -107,6 +108,10 @@ impl ErrorKind {
     }
 }
 
+/// How many challenges an error keeps, and of how many bytes at most.
+const CHALLENGES: usize = 16;
+const CHALLENGE_BYTES: usize = 4096;
+
 impl Error {
     /// An error of that kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
@@ -116,6 +121,7 @@ impl Error {
             message: message.into(),
             object: None,
             status: None,
+            challenges: Vec::new(),
             source: None,
         }))
     }
@@ -168,6 +174,16 @@ impl Error {
         self
     }
 
+    /// The same error with the challenges that it came with: the values of the header `WWW-Authenticate`, one a line of
+    /// it. Kept are the first 16 that have at most 4096 bytes; half a challenge would be none.
+    #[must_use]
+    pub fn with_challenges(mut self, mut challenges: Vec<String>) -> Self {
+        challenges.retain(|challenge| challenge.len() <= CHALLENGE_BYTES);
+        challenges.truncate(CHALLENGES);
+        self.0.challenges = challenges;
+        self
+    }
+
     /// The same error with the blame put elsewhere.
     #[must_use]
     pub fn blaming(mut self, blame: Blame) -> Self {
@@ -191,6 +207,15 @@ impl Error {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status
+    }
+
+    /// How to ask for credentials, in the words of an HTTP response that wanted some: the values of its header
+    /// `WWW-Authenticate`, unchanged, one a line of it. Empty where there were none. At most 16 of at most 4096 bytes.
+    ///
+    /// Specification: *Authorization, Protected Resource Metadata Discovery*.
+    #[must_use]
+    pub fn challenges(&self) -> &[String] {
+        &self.0.challenges
     }
 
     /// What the peer answered, where the error is an answer.
@@ -298,6 +323,16 @@ mod tests {
         let outer = Error::caused(ErrorKind::TransportError, "outer", inner);
         assert_eq!(format!("{outer:?}"), "MCP.TRANSPORT_ERROR: outer: inner: root");
         assert_eq!(outer.to_string(), "outer");
+    }
+
+    #[test]
+    fn challenges_are_kept_whole_and_bounded() {
+        let error = || Error::new(ErrorKind::Unauthorized, "who are you");
+        assert!(error().challenges().is_empty());
+        let fits = "x".repeat(4096);
+        let error = error().with_challenges(vec![format!("{fits}x"), fits.clone(), "Basic".to_owned()]);
+        assert_eq!(error.challenges(), [fits.as_str(), "Basic"]);
+        assert_eq!(error.with_challenges(vec!["Basic".to_owned(); 17]).challenges().len(), 16);
     }
 
     #[test]

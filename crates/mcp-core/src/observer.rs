@@ -64,7 +64,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (connection, reason);
     }
 
-    /// Something that is no request's failed: a message that cannot be read, an answer that cannot be sent.
+    /// Something that is no request's failed: a message that cannot be read, an answer that cannot be sent, a connection that
+    /// does not come about.
     fn transport_error(&self, connection: &ConnectionEvent, error: &Error) {
         let _ = (connection, error);
     }
@@ -220,11 +221,14 @@ impl Observers {
 
     /// An error that is no request's. Nobody to hear of it is what the log is for.
     pub(crate) fn error(&self, connection: ConnectionEvent, error: impl FnOnce() -> Error) {
-        let error = error();
+        self.failed(connection, &error());
+    }
+
+    pub(crate) fn failed(&self, connection: ConnectionEvent, error: &Error) {
         if self.is_empty() {
             tracing::debug!(transport = connection.transport, ?error, "something went wrong on a connection");
         }
-        self.tell(|observer| observer.transport_error(&connection, &error));
+        self.tell(|observer| observer.transport_error(&connection, error));
     }
 }
 

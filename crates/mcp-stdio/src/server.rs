@@ -1,5 +1,8 @@
 use mcp_core::{Error, Server};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinHandle,
+};
 
 use crate::Lines;
 
@@ -15,7 +18,22 @@ pub async fn serve(server: Server) -> Result<(), Error> {
     let (reader, writer) = (crate::pipe::stdin(), crate::pipe::stdout());
     #[cfg(not(unix))]
     let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
-    serve_lines(server, reader, writer).await
+    // Where this is awaited, as in `main`, may be another thread than the one that waits for input; in a task of the
+    // runtime, no message is handed from one to the other.
+    let mut serving = AbortOnDrop(tokio::spawn(serve_lines(server, reader, writer)));
+    match (&mut serving.0).await {
+        Ok(served) => served,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// Dropping the future ends what is served.
+struct AbortOnDrop(JoinHandle<Result<(), Error>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Serves any byte stream in lines, to its end: a Unix socket, a TCP connection, two halves of anything.

@@ -14,6 +14,11 @@ pub(crate) fn suspicion() -> Duration {
     if is_paused() { Duration::from_secs(300) } else { Duration::from_millis(30) }
 }
 
+/// How long what is on its way takes at most: 30 ms, one of paused time, which moves when nothing else can.
+pub(crate) fn moment() -> Duration {
+    if is_paused() { Duration::from_millis(1) } else { suspicion() }
+}
+
 /// Whether tokio's time stands still, as `start_paused` makes it: tokio does not tell.
 fn is_paused() -> bool {
     // Taken first, so that in real time no less has passed since than is waited for below.

@@ -16,7 +16,7 @@ use crate::{
     Failure,
     like::{difference, mismatch},
     lock::lock,
-    patience::patience,
+    patience::{moment, patience},
     script::{Kind, Script, Step, legacy, modern},
 };
 
@@ -118,18 +118,18 @@ impl ScriptedServer {
     /// Waits until every script was played; one that ends with [`serve`](crate::script::serve) is once the client has
     /// closed. As all waits here it gives up after 30 s, or an hour where tokio's time is paused.
     ///
+    /// Then it waits a moment, 30 ms or 1 ms of paused time, for what is still on its way on connections that are open:
+    /// no message may come behind the last step, unless that is [`rest`](crate::script::rest). What a client says
+    /// later still is not seen; have it disconnect first.
+    ///
     /// # Panics
-    /// When something else came than was expected, with the place of the difference, or not enough.
+    /// When something else came than was expected, with the place of the difference, or not enough, or too much.
     pub async fn done(&self) {
-        self.until("the scripts are played", |shared| {
-            let connections = lock(&shared.connections);
-            if let Some(failure) = connections.iter().find_map(|connection| connection.played.as_ref()?.as_ref().err())
-            {
-                panic!("{failure}");
-            }
-            lock(&shared.scripts).is_empty() && connections.iter().all(|connection| connection.played.is_some())
-        })
-        .await;
+        self.until("the scripts are played", Shared::is_played).await;
+        if self.lock().iter().any(|connection| !connection.closed) {
+            tokio::time::sleep(moment()).await;
+            self.0.is_played();
+        }
     }
 
     /// Waits until `count` messages came, over all connections.
@@ -179,6 +179,17 @@ impl ScriptedServer {
     }
 }
 
+impl Shared {
+    /// Panics with the first failure.
+    fn is_played(&self) -> bool {
+        let connections = lock(&self.connections);
+        if let Some(failure) = connections.iter().find_map(|connection| connection.played.as_ref()?.as_ref().err()) {
+            panic!("{failure}");
+        }
+        lock(&self.scripts).is_empty() && connections.iter().all(|connection| connection.played.is_some())
+    }
+}
+
 impl Connector for ScriptedServer {
     type Wire = MemoryWire;
 
@@ -215,14 +226,31 @@ impl Seat {
         note(&mut lock(&self.shared.connections)[self.index]);
         self.shared.changed.notify_waiters();
     }
+
+    /// What was heard is too much; the first such message is what the connection fails with.
+    fn blame(&self, heard: Result<Value, Failure>) {
+        let failure = heard.map_or_else(|failure| failure, |message| format!("nothing expects {message}").into());
+        let failure = failure.at(format_args!("behind the last step of connection {}", self.index + 1));
+        eprintln!("{failure}");
+        self.note(|connection| {
+            if connection.played == Some(Ok(())) {
+                connection.played = Some(Err(failure));
+            }
+        });
+    }
 }
 
 async fn play(script: Script, wire: MemoryWire, seat: Seat) {
     let (mut source, sink) = wire.split();
     let mut stage = Stage { sink, ids: HashMap::new() };
+    let mut takes_rest = false;
     for (index, step) in script.into_iter().enumerate() {
         let played = match stage.step(step, &mut source, &seat).await {
             Ok(Next::Step) => continue,
+            Ok(Next::Rest) => {
+                takes_rest = true;
+                break;
+            }
             Ok(Next::End) => Ok(()),
             Err(failure) => Err(failure.at(format_args!("step {} of connection {}", index + 1, seat.index + 1))),
         };
@@ -234,13 +262,18 @@ async fn play(script: Script, wire: MemoryWire, seat: Seat) {
         return;
     }
     seat.note(|connection| connection.played = Some(Ok(())));
-    while let Ok(Some(_)) = hear(&mut source, &seat).await {}
+    while let Some(heard) = hear(&mut source, &seat).await.transpose() {
+        if !takes_rest {
+            seat.blame(heard);
+        }
+    }
     seat.note(|connection| connection.closed = true);
 }
 
 /// What comes after a step.
 enum Next {
     Step,
+    Rest,
     End,
 }
 
@@ -269,6 +302,7 @@ impl Stage {
                 }
                 return Ok(Next::End);
             }
+            Kind::Rest => return Ok(Next::Rest),
             Kind::Close => return Ok(Next::End),
         }
         Ok(Next::Step)

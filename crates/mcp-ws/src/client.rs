@@ -1,4 +1,6 @@
 use std::fmt;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use mcp_core::{
@@ -21,8 +23,10 @@ use crate::{SUBPROTOCOL, Socket, socket::config};
 
 /// A server to be spoken to over WebSocket.
 ///
-/// Redirects are not followed. The subprotocol `mcp` is offered; a server that picks none is connected to all the same,
-/// one that picks another is not.
+/// Redirects are not followed. The subprotocol `mcp` is offered. A server that picks another is not connected to. One that
+/// picks none is, at the cost of a second TCP connection (and TLS handshake): its first WebSocket is dropped before
+/// anything is said, and the upgrade is made again without an offer. Such a server sees two upgrades for each connection
+/// of the client.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -34,13 +38,21 @@ use crate::{SUBPROTOCOL, Socket, socket::config};
 pub struct Ws {
     url: String,
     headers: HeaderMap,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl Ws {
     /// The server at `url`, which begins with `ws://`, or `wss://` with the feature `tls`; `http` and `https` mean the
-    /// same.
+    /// same. A URL with a user or a password in it is refused when it is connected to: credentials go into a
+    /// [`header`](Self::header).
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: HeaderMap::new() }
+        Self {
+            url: url.into(),
+            headers: HeaderMap::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// Adds a header to the upgrade.
@@ -48,6 +60,16 @@ impl Ws {
         // It may be a credential, which no debug output shall show.
         value.set_sensitive(true);
         self.headers.append(name, value);
+        self
+    }
+
+    /// Speaks TLS by this configuration, as with a certificate authority of one's own or a client's certificate; without
+    /// one, the server's certificate must come from an authority that the web trusts. Has no effect on `ws://`. Whether
+    /// it offers protocols by ALPN is up to it; `http/1.1` is the only one that works.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
+        self.tls = Some(config);
         self
     }
 }
@@ -63,7 +85,13 @@ impl IntoTransport for Ws {
     type Transport = Duplex<Target>;
 
     fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error> {
-        let target = Target { url: parse(&self.url)?, headers: self.headers, limits: limits.clone() };
+        let target = Target {
+            url: parse(&self.url)?,
+            headers: self.headers,
+            limits: limits.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
         Ok(Duplex::new(target, limits))
     }
 }
@@ -78,6 +106,10 @@ fn parse(url: &str) -> Result<Url, Error> {
         "wss" | "https" => return Err(invalid("the feature `tls` is not on")),
         _ => return Err(invalid("it must begin with ws:// or wss://")),
     };
+    // The library would drop them without a word.
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("it holds credentials, which belong into a header"));
+    }
     url.set_scheme(scheme).map_err(|()| invalid("its scheme cannot be changed"))?;
     // A fragment is nobody's but the client's own.
     url.set_fragment(None);
@@ -89,6 +121,8 @@ pub struct Target {
     url: Url,
     headers: HeaderMap,
     limits: Limits,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl fmt::Debug for Target {
@@ -126,7 +160,7 @@ impl Target {
         let (request, config) = (self.request(offers_subprotocol)?, config(self.limits.message_bytes));
         #[cfg(feature = "tls")]
         let upgraded = {
-            let tls = tokio_tungstenite::Connector::Rustls(tls_config()?);
+            let tls = tokio_tungstenite::Connector::Rustls(self.tls.clone().map_or_else(of_the_web, Ok)?);
             tokio_tungstenite::client_async_tls_with_config(request, stream, Some(config), Some(tls)).await?
         };
         #[cfg(not(feature = "tls"))]
@@ -165,12 +199,23 @@ fn failed(error: WsError) -> Error {
     match error {
         WsError::Http(response) => refused(&response),
         WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
-            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", error)
+            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", cause(error))
         }
         error => {
-            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", error);
+            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", cause(error));
             error.blaming(Blame::Peer)
         }
+    }
+}
+
+/// What an error wraps, where it does: its own words and those of its cause are the same, and would be told twice.
+fn cause(error: WsError) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        WsError::Io(error) => error.into(),
+        WsError::Protocol(error) => error.into(),
+        WsError::Url(error) => error.into(),
+        WsError::HttpFormat(error) => error.into(),
+        error => error.into(),
     }
 }
 
@@ -183,16 +228,16 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> Error {
         401 => (ErrorKind::Unauthorized, Blame::Caller),
         _ => (ErrorKind::TransportError, Blame::Peer),
     };
-    let challenge = response.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    let challenge = challenge.map(|challenge| format!(", challenge: {}", shown(challenge))).unwrap_or_default();
-    let message = format!("the server answered the upgrade with status {status}{challenge}: {body}");
-    Error::new(kind, message).with_status(status).blaming(blame)
+    let challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let challenges = challenges.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect();
+    let message = format!("the server answered the upgrade with status {status}: {body}");
+    Error::new(kind, message).with_status(status).with_challenges(challenges).blaming(blame)
 }
 
 /// Made once; the roots are those of the web.
 #[cfg(feature = "tls")]
-fn tls_config() -> Result<std::sync::Arc<rustls::ClientConfig>, WsError> {
-    use std::sync::{Arc, LazyLock};
+fn of_the_web() -> Result<Arc<rustls::ClientConfig>, WsError> {
+    use std::sync::LazyLock;
 
     use rustls::{ClientConfig, RootCertStore, crypto::ring};
 

@@ -33,6 +33,8 @@ pub use axum;
 #[cfg(feature = "client")]
 pub use client::Ws;
 pub use http;
+#[cfg(feature = "tls")]
+pub use rustls;
 #[cfg(feature = "server")]
 pub use server::{WsLayer, WsService, serve};
 #[cfg(any(feature = "client", feature = "server"))]

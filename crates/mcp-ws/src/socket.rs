@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Socket<S> {
     type Sink = SocketSink<S>;
 
     fn split(self) -> (Self::Source, Self::Sink) {
-        let shared = Arc::new(Mutex::new(Shared { socket: self.stream, verdict: None }));
+        let shared = Arc::new(Mutex::new(Shared { socket: self.stream, verdict: None, owes_pong: false }));
         (SocketSource(shared.clone()), SocketSink { shared, writes: self.writes, role: self.role })
     }
 }
@@ -74,6 +74,8 @@ struct Shared<S> {
     socket: WebSocketStream<S>,
     /// What the peer did that ends the connection, as it will be told.
     verdict: Option<CloseCode>,
+    /// A ping was read whose answer is not written yet.
+    owes_pong: bool,
 }
 
 fn lock<S>(shared: &Mutex<Shared<S>>) -> MutexGuard<'_, Shared<S>> {
@@ -94,10 +96,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> FrameSource for SocketS
 impl<S: AsyncRead + AsyncWrite + Unpin> Shared<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Frame>> {
         loop {
+            if self.owes_pong {
+                std::task::ready!(Pin::new(&mut self.socket).poll_flush(cx)).map_err(broken)?;
+                self.owes_pong = false;
+            }
             match std::task::ready!(Pin::new(&mut self.socket).poll_next(cx)) {
                 Some(Ok(Message::Text(text))) => return Poll::Ready(Ok(Frame::Line(text.into()))),
-                // A ping is answered by the socket itself, with the next thing that is read or written.
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                // The answer leaves before anything more is read: pings of a peer that reads nothing would pile up.
+                Some(Ok(Message::Ping(_))) => self.owes_pong = true,
+                Some(Ok(Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Ok(Message::Binary(_))) => return Poll::Ready(Err(self.refuse(CloseCode::Unsupported, "binary"))),
                 Some(Ok(Message::Close(frame))) => return Poll::Ready(Err(closed_by_peer(frame.as_ref()))),
                 Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),

@@ -11,6 +11,7 @@ use mcp_suite::{
     http::Http,
     implementation,
     stdio::Child,
+    ws::Ws,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ pub(crate) async fn run(era: &str, calls: &str, wire: &str, target: &[&str]) -> 
     let calls: Vec<Value> = serde_json::from_str(calls)?;
     match (wire, target) {
         ("http", [url]) => visit(Http::new(*url), revisions, &calls).await,
+        ("ws", [url]) => visit(Ws::new(*url), revisions, &calls).await,
         ("stdio", [program, arguments @ ..]) => visit(Child::new(program).args(arguments), revisions, &calls).await,
         _ => Err(format!("no wire `{wire}` to {target:?}").into()),
     }

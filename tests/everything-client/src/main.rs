@@ -8,7 +8,7 @@ mod interop;
 use std::{error::Error, process::ExitCode};
 
 const USAGE: &str = "usage: everything-client demo --server-bin PATH \
-                     | everything-client interop ERA CALLS (http URL | stdio COMMAND...) | everything-client URL";
+                     | everything-client interop ERA CALLS (http URL | ws URL | stdio COMMAND...) | everything-client URL";
 
 #[tokio::main]
 async fn main() -> ExitCode {

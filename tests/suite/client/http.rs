@@ -310,6 +310,37 @@ async fn c080_a_401_is_told_as_such_wherever_it_comes() {
     }
 }
 
+/// What OAuth starts from comes whole with the error, every line of it, also where the body is an error of JSON-RPC.
+#[tokio::test]
+async fn a_challenge_comes_with_the_error() {
+    let challenges = [
+        "Basic realm=\"a\"".to_owned(),
+        format!("Bearer scope=\"{}\", resource_metadata=\"http://x\"", "s".repeat(300)),
+    ];
+    for (status, kind) in [(401, ErrorKind::Unauthorized), (403, ErrorKind::TransportError)] {
+        for answer in [
+            Answer::new(status, "application/json", r#"{"error":"insufficient_scope"}"#),
+            Answer::error(status, -32600, "insufficient_scope"),
+            Answer::new(status, "text/plain", "insufficient_scope"),
+        ] {
+            let answer = challenges.iter().fold(answer, |answer, value| answer.header("WWW-Authenticate", value));
+            let rule = answer.clone();
+            let server = HttpPeer::start(move |_| rule.clone()).await;
+            let (client, _server) = answering(Era::Modern, answer).await;
+            for error in [soon(over_http(&server.url())).await.unwrap_err(), refused(&client).await] {
+                assert_eq!((error.kind(), error.status()), (kind, Some(status)), "{error:?}");
+                assert_eq!(error.challenges(), challenges, "{error:?}");
+                assert!(error.to_string().contains("insufficient_scope"), "{error}");
+            }
+            assert_eq!(server.requests().len(), 1);
+        }
+    }
+    // Without one, a 403 that is an error of JSON-RPC is that error.
+    let (client, _server) = answering(Era::Modern, Answer::error(403, -32602, "because")).await;
+    let error = refused(&client).await;
+    assert_eq!((error.kind(), error.challenges()), (ErrorKind::InvalidParams, &[] as &[String]));
+}
+
 #[tokio::test]
 async fn an_error_status_with_an_error_of_json_rpc_is_that_error() {
     for (status, code, kind) in [
@@ -414,6 +445,20 @@ async fn a_url_that_is_none_is_the_callers_fault_and_is_not_repeated() {
         assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller), "{url}: {error}");
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     }
+}
+
+/// As everywhere on the web; a header of the caller's goes before it.
+#[tokio::test]
+async fn credentials_in_the_url_are_sent_as_basic() {
+    let server = HttpPeer::start(http::modern(|_| Answer::result(text("b")))).await;
+    let url = server.url().replacen("http://", "http://user:p%40ss@", 1);
+    soon(over_http(&url)).await.unwrap();
+    let authorization = ::http::HeaderValue::from_static("Bearer t");
+    let given = Http::new(url).header(::http::header::AUTHORIZATION, authorization);
+    soon(Client::connect(given)).await.unwrap();
+    let sent: Vec<_> =
+        server.requests().iter().map(|request| request.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(sent, ["Basic dXNlcjpwQHNz", "Bearer t"]);
 }
 
 /// A refused connection says nothing of eras: no handshake is tried on top of it.

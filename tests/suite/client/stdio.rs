@@ -782,3 +782,49 @@ async fn an_exit_can_be_waited_for() {
     let never = shell("exit").exited();
     assert_eq!(soon(never).await, None);
 }
+
+/// Why a server is gone is told to calls that come later too.
+#[tokio::test]
+async fn c043_the_reason_stays_for_calls_that_come_later() {
+    let client = started(shell(&(probed() + "echo out of memory >&2; exit 3")).on_stderr(|_| {})).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..2 {
+        let error = soon(client.call::<String>("a", ())).await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("out of memory"), "{error}");
+    }
+}
+
+/// What the server has started may hold its stdout open; that the server is gone is seen all the same.
+#[tokio::test]
+async fn c044_a_server_whose_children_hold_its_stdout_is_seen_to_be_gone() {
+    let script = probed() + "read -r line; sleep 60 & echo boom >&2; exit 3";
+    let client = started(shell(&script).on_stderr(|_| {})).await;
+    let start = Instant::now();
+    let error = soon(client.call::<String>("a", ())).await.unwrap_err().to_string();
+    assert!(error.contains("exit status: 3") && error.contains("boom"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}
+
+/// A server that dies of the question for its era is started again: that is not the end that is waited for.
+#[tokio::test]
+async fn an_exit_is_that_of_the_server_that_is_spoken_to() {
+    let script = "read -r line; case \"$line\" in *server/discover*) exit 7;; esac\n".to_owned()
+        + &say(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a","version":"1"}}}"#,
+        )
+        + "cat > /dev/null; exit 5";
+    let child = shell(&script);
+    let mut exited = std::pin::pin!(child.exited());
+    let client = started(child.clone()).await;
+    assert!(timeout(Duration::from_millis(300), &mut exited).await.is_err(), "it runs");
+    client.disconnect().await;
+    assert_eq!(soon(exited).await.unwrap().code(), Some(5));
+}
+
+/// Whatever hears a child's stderr, the child can write.
+#[tokio::test]
+async fn c035_a_listener_that_panics_does_not_stop_the_child() {
+    let script = probed() + "echo one >&2; echo two >&2; head -c 200000 /dev/zero >&2; " + &answer(1, DONE);
+    let client = started(shell(&script).on_stderr(|_| panic!("a secret"))).await;
+    assert_eq!(called(&client).await, "b");
+}

@@ -102,6 +102,12 @@ async fn the_upgrade_carries_what_it_must() {
 
 #[tokio::test]
 async fn c115_an_upgrade_that_is_refused_is_an_error_with_its_status() {
+    // What OAuth starts from comes whole, however long it is.
+    let challenges = [
+        "Basic realm=\"a\"".to_owned(),
+        format!("Bearer scope=\"{}\", resource_metadata=\"http://x\"", "s".repeat(300)),
+    ];
+    let lines: String = challenges.iter().map(|challenge| format!("WWW-Authenticate: {challenge}\r\n")).collect();
     for (status, kind) in [
         ("401 Unauthorized", ErrorKind::Unauthorized),
         ("200 OK", ErrorKind::TransportError),
@@ -110,8 +116,7 @@ async fn c115_an_upgrade_that_is_refused_is_an_error_with_its_status() {
         ("307 Temporary Redirect", ErrorKind::TransportError),
     ] {
         let answer = format!(
-            "HTTP/1.1 {status}\r\nWWW-Authenticate: Bearer resource_metadata=\"http://x\"\r\n\
-             Location: /elsewhere\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>"
+            "HTTP/1.1 {status}\r\n{lines}Location: /elsewhere\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>"
         );
         let url = peer(move |mut peer| {
             let answer = answer.clone();
@@ -124,7 +129,8 @@ async fn c115_an_upgrade_that_is_refused_is_an_error_with_its_status() {
         .await;
         let error = connect(&url).await.unwrap_err();
         assert_eq!((error.kind(), error.status()), (kind, status[..3].parse().ok()), "{error:?}");
-        assert!(error.to_string().contains("resource_metadata"), "OAuth can start: {error}");
+        assert_eq!(error.challenges(), challenges);
+        assert!(error.to_string().contains("<p>no</p>"), "{error}");
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     }
 }
@@ -143,6 +149,7 @@ async fn c115_a_server_that_closes_or_says_nothing_is_an_error_in_time() {
     let vacant = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let error = connect(&format!("ws://{vacant}/")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TransportError, "{error:?}");
+    assert_eq!(format!("{error:?}").matches("refused").count(), 1, "the cause is told once: {error:?}");
 }
 
 #[tokio::test]
@@ -160,6 +167,9 @@ async fn a_switch_that_breaks_the_rules_is_no_websocket() {
         .await;
         let error = connect(&url).await.unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer), "{error:?}");
+        let told = format!("{error:?}");
+        let causes: Vec<_> = told.split(": ").collect();
+        assert!(causes.windows(2).all(|two| two[0] != two[1]), "each cause is told once: {told}");
     }
 }
 
@@ -312,10 +322,24 @@ async fn pings_are_answered() {
 
 #[tokio::test]
 async fn a_url_that_is_none_is_the_callers_fault_and_is_not_repeated() {
-    for url in ["no url: secret", "ftp://secret@127.0.0.1/", "ws://:secret", "ws://127.0.0.1:secret/", ""] {
+    for url in [
+        "no url: secret",
+        "ftp://secret@127.0.0.1/",
+        "ws://:secret",
+        "ws://127.0.0.1:secret/",
+        "",
+        "ws://secret@127.0.0.1/",
+        "ws://:secret@127.0.0.1/",
+        "http://user:secret@127.0.0.1/",
+    ] {
         let error = connect(url).await.unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller), "{url}: {error}");
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+        assert_eq!(
+            error.to_string().contains("header"),
+            url.ends_with("@127.0.0.1/") && !url.starts_with("ftp"),
+            "{error}"
+        );
     }
     let served = Served::start(everything_server::server()).await;
     let client = connect(&served.url().replacen("ws", "http", 1)).await.unwrap();

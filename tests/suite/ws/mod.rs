@@ -2,6 +2,7 @@
 
 mod client;
 mod server;
+mod tls;
 
 use std::{io, net::SocketAddr, time::Duration};
 

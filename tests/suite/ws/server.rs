@@ -187,3 +187,47 @@ async fn a_peer_that_goes_on_after_the_end_is_not_waited_for() {
     }
     panic!("the server holds a connection that it has closed");
 }
+
+/// The resident memory of this process, in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// A peer that pings and reads no answer is not read from any more, instead of being answered into memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_that_nobody_reads_the_answers_of_fill_no_memory() {
+    const MOST: usize = 64 << 20;
+    let served = Served::start(everything_server::server()).await;
+    let mut peer = served.open().await;
+    let ping = peer.frame(true, PING, &[b'x'; 125]).repeat(1000);
+    let (before, mut written) = (resident(), 0);
+    // It takes what the system's own buffers hold, and then no more.
+    while let Ok(outcome) = timeout(Duration::from_secs(2), peer.stream.write(&ping[written % ping.len()..])).await {
+        written += outcome.unwrap();
+        assert!(written < 4 * MOST, "all of it is read");
+    }
+    assert!(resident().saturating_sub(before) < MOST / 1024, "{written} bytes of pings are kept");
+    // Once the answers are read, the connection goes on.
+    let fence = ping_frame(&peer);
+    let (mut reader, mut writer) = peer.stream.split();
+    let reading = async {
+        let mut all = Vec::new();
+        while !all.windows(9).any(|window| window == b"\"fence\",\"") {
+            let mut part = vec![0; 64 << 10];
+            let read = soon("reading", reader.read(&mut part)).await.unwrap();
+            assert!(read > 0);
+            all = [&all[all.len().saturating_sub(100)..], &part[..read]].concat();
+        }
+    };
+    // What was begun has to be ended before anything else can be said.
+    let rest = (ping.len() - written % ping.len()) % ping.len();
+    let tail = [&ping[ping.len() - rest..], &fence[..]].concat();
+    let (sent, ()) = tokio::join!(writer.write_all(&tail), reading);
+    sent.unwrap();
+}
+
+fn ping_frame(peer: &Peer) -> Vec<u8> {
+    peer.frame(true, TEXT, ping("fence").as_bytes())
+}

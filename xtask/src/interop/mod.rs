@@ -27,11 +27,13 @@ const PEERS: &[&Peer] = &[
     &typescript::CLIENT_V1,
     &python::CLIENT_V2,
     &python::CLIENT_V1,
-    &websocket::NODE,
-    &websocket::PYTHON,
+    &websocket::NODE_CLIENT,
+    &websocket::PYTHON_CLIENT,
     &everything::SERVER,
     &typescript::SERVER,
     &python::SERVER,
+    &websocket::NODE_SERVER,
+    &websocket::PYTHON_SERVER,
 ];
 
 /// Makes every call and prints the table; an error if any call failed.

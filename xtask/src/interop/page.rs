@@ -29,7 +29,7 @@ const SERVERS: &str = "
 ## Servers that our client calls
 
 The client is [everything-client](../tests/everything-client). Each result must be right to the letter, and progress
-whole and in order.
+whole and in order. `ws` picks no WebSocket subprotocol, `websockets` the one that is offered.
 
 ";
 

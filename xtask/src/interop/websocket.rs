@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
+use crate::fixtures::{Serving, listening};
 use crate::interop::bench::{Bench, Installed};
-use crate::interop::call::{ADD, COUNT, Call, FAIL};
+use crate::interop::call::{ADD, COUNT, Call, FAIL, LIST};
 use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
 use crate::interop::program;
 use crate::node::NpmPackage;
@@ -15,7 +16,7 @@ const WEBSOCKETS: PipPackage = PipPackage { name: "websockets", version: "17.4" 
 pub(crate) const NPM_PACKAGES: &[NpmPackage] = &[WS];
 pub(crate) const PIP_PACKAGES: &[PipPackage] = &[WEBSOCKETS];
 
-pub(crate) const NODE: Peer = Peer {
+pub(crate) const NODE_CLIENT: Peer = Peer {
     from: "npm",
     name: WS.name,
     version: WS.version,
@@ -30,7 +31,7 @@ pub(crate) const NODE: Peer = Peer {
     }),
 };
 
-pub(crate) const PYTHON: Peer = Peer {
+pub(crate) const PYTHON_CLIENT: Peer = Peer {
     from: "PyPI",
     name: WEBSOCKETS.name,
     version: WEBSOCKETS.version,
@@ -43,6 +44,38 @@ pub(crate) const PYTHON: Peer = Peer {
     speak: Speak::Installed(by_python),
 };
 
+/// It picks no subprotocol.
+pub(crate) const NODE_SERVER: Peer = Peer {
+    from: "npm",
+    name: WS.name,
+    version: WS.version,
+    role: Role::Server,
+    wires: &[Wire::WebSocket],
+    eras: Era::ALL,
+    lacks: &[],
+    calls: &[LIST, ADD, FAIL, COUNT],
+    flaws: &[],
+    speak: Speak::Installed(|bench, installed, session| {
+        serve(bench, installed.node.program("websocket_server.mjs")?, session)
+    }),
+};
+
+/// It picks the subprotocol that is offered.
+pub(crate) const PYTHON_SERVER: Peer = Peer {
+    from: "PyPI",
+    name: WEBSOCKETS.name,
+    version: WEBSOCKETS.version,
+    role: Role::Server,
+    wires: &[Wire::WebSocket],
+    eras: Era::ALL,
+    lacks: &[],
+    calls: &[LIST, ADD, FAIL, COUNT],
+    flaws: &[],
+    speak: Speak::Installed(|bench, installed, session| {
+        serve(bench, installed.websockets.program("websocket_server.py"), session)
+    }),
+};
+
 fn by_python(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
     visit(bench, installed.websockets.program("websocket.py"), session)
 }
@@ -50,4 +83,8 @@ fn by_python(bench: &Bench, installed: &Installed, session: &Session) -> Outcome
 fn visit(bench: &Bench, program: Command, session: &Session) -> Outcomes {
     let serving = bench.fixtures.listen(if session.wire == Wire::Upgrade { "http" } else { "ws" }, &[])?;
     program::visit(program, session, &[serving.url.replacen("http://", "ws://", 1).into()])
+}
+
+fn serve(bench: &Bench, mut server: Command, session: &Session) -> Outcomes {
+    bench.call_running(session, &Serving::start(server.arg(session.wire.word()), listening)?)
 }

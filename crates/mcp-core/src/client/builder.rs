@@ -61,6 +61,7 @@ impl ClientBuilder {
         match connect::connect(&caller, &self, &inbox).await {
             Ok(connected) => Ok(Client::new(caller, connected, router)),
             Err(error) => {
+                self.observers.failed(caller.connection(), &error);
                 router.stop();
                 caller.transport.close().await;
                 Err(error)

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
-    client::{Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending, progress_token},
+    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending, progress_token},
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
-    observer::{CloseReason, ConnectionEvent, Opened, Role},
+    observer::{CloseReason, ConnectionEvent, Direction, Observers, Opened, Role},
     wire,
 };
 
@@ -30,6 +30,9 @@ pub trait Connector: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be opened.
     fn connect(&self) -> BoxFuture<'_, Result<Self::Wire, Error>>;
+
+    /// Tells that both sides agree what to speak on the wire that was opened last: it will not be opened anew for that.
+    fn agreed(&self) {}
 }
 
 /// A transport over a shared wire.
@@ -48,6 +51,9 @@ struct Link {
     limits: Limits,
     /// What observers are told that it is.
     connection: ConnectionEvent,
+    observers: Observers,
+    /// Why it ended, for whoever asks something of it later.
+    cause: OnceLock<String>,
     driver: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -88,6 +94,8 @@ impl<C: Connector> Transport for Duplex<C> {
                 pending: Mutex::default(),
                 limits: self.limits.clone(),
                 connection: ConnectionEvent { role: Role::Client, transport: C::Wire::KIND },
+                observers: inbox.observers.clone(),
+                cause: OnceLock::new(),
                 driver: Mutex::default(),
             });
             let opened = inbox.observers.opened(link.connection);
@@ -110,7 +118,7 @@ impl<C: Connector> Transport for Duplex<C> {
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let link = self.link().ok_or_else(Error::not_connected)?;
-            if link.put(None, out.frame).await { Ok(()) } else { Err(closed(None)) }
+            if link.put(None, out.frame).await { Ok(()) } else { Err(link.closed()) }
         })
     }
 
@@ -118,11 +126,15 @@ impl<C: Connector> Transport for Duplex<C> {
         C::Wire::KIND
     }
 
+    fn agreed(&self, _: &Agreed) {
+        self.connector.agreed();
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some(link) = lock(&self.link).take() else { return };
             // The driver writes what is queued, and closes the wire.
-            link.fail_pending(|| closed(None));
+            link.fail_pending();
             link.outbox.close();
             let driver = lock(&link.driver).take();
             if let Some(driver) = driver {
@@ -136,7 +148,7 @@ impl<C: Connector> Transport for Duplex<C> {
 impl<C> Drop for Duplex<C> {
     fn drop(&mut self) {
         if let Some(link) = lock(&self.link).take() {
-            link.fail_pending(|| closed(None));
+            link.fail_pending();
             link.outbox.close();
         }
     }
@@ -156,18 +168,26 @@ impl Link {
         self.outbox.put(Outbound { id, frame }, bytes).await
     }
 
-    fn fail_pending(&self, error: impl Fn() -> Error) {
+    fn fail_pending(&self) {
         let waiters = lock(&self.pending).close();
         for waiter in waiters {
-            settle(&waiter, Err(error()));
+            settle(&waiter, Err(self.closed()));
         }
+    }
+
+    fn closed(&self) -> Error {
+        let message = match self.cause.get() {
+            Some(cause) => format!("the connection ended: {cause}"),
+            None => "the connection is closed".to_owned(),
+        };
+        Error::new(ErrorKind::TransportClosed, message)
     }
 
     fn abort(&self) {
         if let Some(driver) = lock(&self.driver).take() {
             driver.abort();
         }
-        self.fail_pending(|| closed(None));
+        self.fail_pending();
     }
 
     async fn on_frame(&self, frame: Frame, inbox: &Inbox) {
@@ -256,10 +276,12 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opene
         }
     };
     if let Some(cause) = ended {
+        // It is told first, so that nobody hears less.
+        let _ = link.cause.set(cause.to_string());
         link.outbox.close();
-        link.fail_pending(|| closed(Some(&cause)));
+        link.fail_pending();
         let is_orderly = matches!(cause.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted);
-        let error = closed(Some(&cause));
+        let error = link.closed();
         opened.close(&if is_orderly { CloseReason::Peer } else { CloseReason::Failed(&error) });
     }
     tokio::select! {
@@ -313,7 +335,7 @@ impl Asked {
             let is_open = lock(&self.link.pending).begin(self.id.clone(), self.waiter.clone());
             self.is_queued = is_open && self.link.put(Some(self.id.clone()), frame).await;
             if !self.is_queued {
-                settle(&self.waiter, Err(closed(None)));
+                settle(&self.waiter, Err(self.link.closed()));
             }
         }
         self.waiter.pop().await
@@ -326,13 +348,11 @@ impl Drop for Asked {
         // What was not written yet never will be, and needs no cancelling.
         let is_withdrawn = || self.link.outbox.retain(|queued| queued.id.as_ref() != Some(&self.id));
         if waits && self.is_queued && !is_withdrawn() {
-            let cancel = self.cancel.take().map(|frame| (frame.len(), Outbound { id: None, frame }));
-            cancel.map(|(bytes, cancel)| self.link.outbox.push(cancel, bytes));
+            let Some(frame) = self.cancel.take() else { return };
+            let bytes = frame.len();
+            if self.link.outbox.push(Outbound { id: None, frame }, bytes) {
+                self.link.observers.notification(self.link.connection, Direction::Outgoing, notification::CANCELLED);
+            }
         }
     }
-}
-
-fn closed(why: Option<&io::Error>) -> Error {
-    let message = why.map_or("the connection is closed".into(), |why| format!("the connection ended: {why}"));
-    Error::new(ErrorKind::TransportClosed, message)
 }

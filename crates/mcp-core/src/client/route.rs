@@ -9,10 +9,10 @@ use tokio::{
 };
 
 use crate::{
-    Era, Limits, Revision,
+    Era, Error, ErrorKind, Limits, Revision,
     client::{Inbox, Outgoing, Transport},
     method::{Method, Ping},
-    observer::{ConnectionEvent, Direction, Observed, Outcome, Role},
+    observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
 };
 
 /// The task that answers the server, for as long as this lives.
@@ -63,7 +63,7 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
                 let (frame, outcome) = answer(&request);
                 observers.answered(observed, || outcome);
                 let out = Outgoing { frame, id: None, method: None, name: None, revision };
-                answers.spawn(send(transport.clone(), out, limits.clone()));
+                answers.spawn(send(transport.clone(), out, limits.clone(), observers.clone()));
             }
             Message::Notification(notification) => {
                 observers.notification(connection, Direction::Incoming, &notification.method);
@@ -74,11 +74,12 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
     }
 }
 
-async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits) {
+async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits, observers: Observers) {
+    let connection = ConnectionEvent { role: Role::Client, transport: transport.kind() };
     match timeout(limits.request_timeout, transport.send(out)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "an answer could not be sent"),
-        Err(_) => tracing::debug!("an answer was not taken in time"),
+        Ok(Err(error)) => observers.error(connection, || error),
+        Err(_) => observers.error(connection, || Error::new(ErrorKind::Timeout, "an answer was not taken in time")),
     }
 }
 

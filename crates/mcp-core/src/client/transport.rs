@@ -8,8 +8,11 @@ use futures_core::Stream;
 use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, Raw, RequestId, Response, encode};
 
 use crate::{
-    BoxFuture, Error, Limits, ProgressToken, Revision, head::meta_key, mailbox::Mailbox, method::notification,
-    observer::Observers,
+    BoxFuture, Error, Limits, ProgressToken, Revision,
+    head::meta_key,
+    mailbox::Mailbox,
+    method::notification,
+    observer::{ConnectionEvent, Observers, Role},
 };
 
 /// What a client speaks over. Users write their own; for a wire that both sides share, a
@@ -235,6 +238,11 @@ impl Inbox {
     pub async fn deliver(&self, message: Message) {
         let bytes = message.size();
         self.mailbox.put(message, bytes).await;
+    }
+
+    /// Tells the client's observers, or the log, of an error that is no request's. `transport` is what the transport is called.
+    pub fn error(&self, transport: &'static str, error: &Error) {
+        self.observers.failed(ConnectionEvent { role: Role::Client, transport }, error);
     }
 
     /// The next message, which the client takes. Dropping the future loses nothing.

@@ -19,7 +19,7 @@ use mcp_core::{
     method::{Initialize, Method},
 };
 use read::{Reading, ReplyStream};
-use reqwest::{Response, StatusCode, Url, redirect};
+use reqwest::{Response, Url, redirect};
 use tokio::{sync::watch, time::timeout};
 
 use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
@@ -43,7 +43,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// The server at `url`, which names its MCP endpoint.
+    /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
+    /// unless a [`header`](Self::header) of that name is given.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: HeaderMap::new(), client: None }
     }
@@ -271,10 +272,7 @@ impl Endpoint {
         let headers = self.headers_of(out)?;
         let sent = self.client.post(self.url.clone()).headers(headers).body(out.frame.clone()).send().await;
         let response = sent.map_err(|error| read::failed("the request could not be sent", error))?;
-        match response.status() {
-            StatusCode::UNAUTHORIZED => Err(read::refused(response).await),
-            _ => Ok(response),
-        }
+        if read::wants_credentials(&response) { Err(read::refused(response).await) } else { Ok(response) }
     }
 
     /// Specification: *Streamable HTTP, Request Metadata*.

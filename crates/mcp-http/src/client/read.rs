@@ -33,14 +33,14 @@ pub(super) async fn replies(response: Response, reading: Reading) -> Result<Repl
     match media_type(&response).as_str() {
         "text/event-stream" if response.status().is_success() => Ok(events(response, reading)),
         "application/json" if !is_about_now(response.status()) => {
-            let status = response.status();
+            let (status, challenges) = (response.status(), challenges(&response));
             let body = body(response, reading.limits.message_bytes).await?;
             let is_answered = |incoming: &[Incoming]| incoming.iter().any(|one| matches!(one, Incoming::Response(_)));
             match reading.sort(body.clone()).await {
                 Ok(incoming) if is_answered(&incoming) => Ok(stream::iter(incoming.into_iter().map(Ok)).boxed()),
                 Ok(_) if status.is_success() => Err(invalid("the reply does not answer the request")),
                 Err(error) if status.is_success() => Err(error),
-                _ => Err(unexpected(status.as_u16(), "application/json", &body)),
+                _ => Err(unexpected(status.as_u16(), "application/json", &body).with_challenges(challenges)),
             }
         }
         _ => Err(refused(response).await),
@@ -132,7 +132,21 @@ pub(super) async fn refused(response: Response) -> Error {
         let message = format!("the server answered {status} and points to {location}, which is not followed");
         return Error::new(ErrorKind::TransportError, message).with_status(status);
     }
-    unexpected(status, &kind, &beginning(response).await)
+    let challenges = challenges(&response);
+    unexpected(status, &kind, &beginning(response).await).with_challenges(challenges)
+}
+
+/// Whether the server wants credentials, or better ones: then that is the answer, whatever the body says.
+pub(super) fn wants_credentials(response: &Response) -> bool {
+    let status = response.status();
+    status == StatusCode::UNAUTHORIZED
+        || (status == StatusCode::FORBIDDEN && response.headers().contains_key(header::WWW_AUTHENTICATE))
+}
+
+/// The values of `WWW-Authenticate`, one a line.
+fn challenges(response: &Response) -> Vec<String> {
+    let lines = response.headers().get_all(header::WWW_AUTHENTICATE);
+    lines.iter().map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect()
 }
 
 /// How a body begins that may never end.

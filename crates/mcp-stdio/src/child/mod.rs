@@ -26,7 +26,7 @@ use crate::Lines;
 /// It inherits the environment unless told otherwise, and what it writes to stderr appears on this process's own. When
 /// the client disconnects or is dropped, its stdin is closed; after 2 s it gets SIGTERM, and 3 s later SIGKILL. On Unix it
 /// has a process group of its own, and the signals go to all of that, so that a wrapper such as `npx` or `sh -c` leaves
-/// nothing behind. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
+/// nothing behind but what has left the group. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -65,7 +65,7 @@ impl Child {
             current_dir: None,
             on_stderr: None,
             max_line: Limits::default().message_bytes,
-            life: watch::Sender::new(Life::Unborn),
+            life: watch::Sender::new(Life::default()),
         }
     }
 
@@ -107,7 +107,8 @@ impl Child {
         self
     }
 
-    /// The exit status of the process that is started next, or of the one that runs. `None` if no client ever connects.
+    /// The exit status of the server that a client has connected to, once it has ended; that of one which dies of the question
+    /// for its era, and is started again, is none. Where no client could connect, it is that of the last process, if any.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -121,11 +122,10 @@ impl Child {
     pub fn exited(&self) -> impl Future<Output = Option<ExitStatus>> + Send + 'static + use<> {
         let mut life = self.life.subscribe();
         async move {
-            let exited = life.wait_for(|life| matches!(life, Life::Exited(_))).await.ok()?;
-            match *exited {
-                Life::Exited(status) => Some(status),
-                Life::Unborn | Life::Running => None,
-            }
+            // It fails where nobody is left who could start another process, or watches one.
+            let _ = life.wait_for(|life| life.is_agreed && life.exit.is_some()).await;
+            let last = *life.borrow();
+            last.exit
         }
     }
 
@@ -173,6 +173,10 @@ impl Connector for Child {
             Error::caused(ErrorKind::TransportError, format!("`{program}` could not be started"), error)
         });
         Box::pin(std::future::ready(spawned))
+    }
+
+    fn agreed(&self) {
+        self.life.send_modify(|life| life.is_agreed = true);
     }
 }
 

@@ -15,13 +15,15 @@ const UNTIL_KILL: Duration = Duration::from_secs(3);
 /// How often is looked whether what it has started is gone; nothing tells.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is known of the process of a [`Child`](super::Child).
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Life {
-    /// None was started.
-    Unborn,
-    Running,
-    Exited(ExitStatus),
+/// What is known of the processes of a [`Child`](super::Child).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Life {
+    /// How many were started so far.
+    number: u64,
+    /// Whether a client speaks with the last of them.
+    pub(super) is_agreed: bool,
+    /// How the last of them ended, once it did.
+    pub(super) exit: Option<ExitStatus>,
 }
 
 /// When and how the process ends.
@@ -49,7 +51,8 @@ impl Process {
         let group = Group::of(&child);
         let (exited, exit) = watch::channel(None);
         let (kill, mut killed) = mpsc::channel(1);
-        life.send_replace(Life::Running);
+        let number = life.borrow().number + 1;
+        life.send_replace(Life { number, is_agreed: false, exit: None });
         tokio::spawn(async move {
             let status = loop {
                 tokio::select! {
@@ -61,7 +64,14 @@ impl Process {
             };
             if let Ok(status) = status {
                 exited.send_replace(Some(status));
-                life.send_replace(Life::Exited(status));
+                // Another one may have been started since, and then this is not its end.
+                life.send_if_modified(|life| {
+                    let is_this = life.number == number;
+                    if is_this {
+                        life.exit = Some(status);
+                    }
+                    is_this
+                });
             }
         });
         Self { exit: Exit(exit), kill, group }
@@ -100,7 +110,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.exit.0.borrow().is_none() {
+        if self.exit.0.borrow().is_none() || self.group.is_there() {
             self.kill();
         }
     }

@@ -3,7 +3,8 @@
 use std::{
     collections::VecDeque,
     io::Write as _,
-    sync::{Arc, Mutex, PoisonError},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, mpsc},
 };
 
 use mcp_core::shown;
@@ -58,12 +59,14 @@ async fn drain(
     hear: Option<&(dyn Fn(&str) + Send + Sync)>,
 ) {
     let mut lines = LineDecoder::new(LINE);
+    let ours = hear.is_none().then(pass_on);
     let tell = |frame| {
         let Frame::Line(line) = frame else { return };
         let line = String::from_utf8_lossy(&line);
         keep(kept, &line);
-        if let Some(hear) = hear {
-            hear(&line);
+        let heard = hear.map(|hear| catch_unwind(AssertUnwindSafe(|| hear(&line))));
+        if matches!(heard, Some(Err(_))) {
+            tracing::error!("what hears a child's stderr panicked");
         }
     };
     loop {
@@ -72,8 +75,9 @@ async fn drain(
         match stderr.read_buf(lines.buffer()).await {
             Ok(0) | Err(_) => break,
             Ok(_) => {
-                if hear.is_none() {
-                    pass_on(lines.buffer()[read_before..].to_vec()).await;
+                if let Some(ours) = &ours {
+                    // Where our own stderr is blocked, some of it is lost; the child is not to wait for that.
+                    let _ = ours.try_send(lines.buffer()[read_before..].to_vec());
                 }
                 std::iter::from_fn(|| lines.next_frame()).for_each(tell);
             }
@@ -90,7 +94,19 @@ fn keep(kept: &Mutex<VecDeque<String>>, line: &str) {
     kept.push_back(shown(line));
 }
 
-/// Our own stderr takes it as it came; it may be slow, and whether it takes it at all is not the child's concern.
-async fn pass_on(bytes: Vec<u8>) {
-    let _ = tokio::task::spawn_blocking(move || std::io::stderr().write_all(&bytes)).await;
+/// What is sent here is written to our own stderr, in a thread that nothing waits for.
+fn pass_on() -> mpsc::SyncSender<Vec<u8>> {
+    const QUEUE: usize = 64;
+    let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
+    let written = std::thread::Builder::new().name("mcp-stderr".into()).spawn(move || {
+        for bytes in receiver {
+            if std::io::stderr().write_all(&bytes).is_err() {
+                break;
+            }
+        }
+    });
+    if let Err(error) = written {
+        tracing::warn!(%error, "a child's stderr is not passed on");
+    }
+    sender
 }

@@ -48,9 +48,20 @@ const CLOSE_BEHIND: Duration = Duration::from_millis(500);
 impl FrameSource for ChildSource {
     /// At the end, the error tells the exit status and the last lines of stderr.
     async fn next(&mut self) -> io::Result<Option<Frame>> {
-        match self.lines.next().await? {
-            Some(frame) => Ok(Some(frame)),
-            None => Err(self.ended().await),
+        tokio::select! {
+            biased;
+            frame = self.lines.next() => match frame? {
+                Some(frame) => Ok(Some(frame)),
+                None => Err(self.ended().await),
+            },
+            // What it has started may hold its stdout open, and is not who was spoken to.
+            _ = self.exit.clone().status() => match timeout(CLOSE_BEHIND, self.lines.next()).await {
+                Ok(frame) => match frame? {
+                    Some(frame) => Ok(Some(frame)),
+                    None => Err(self.ended().await),
+                },
+                Err(_) => Err(self.ended().await),
+            },
         }
     }
 }

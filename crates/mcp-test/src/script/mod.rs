@@ -11,7 +11,8 @@ use mcp_core::jsonrpc::Bytes;
 pub use openings::{discovered, handshake, initialized, legacy, modern};
 use serde_json::Value;
 
-/// One step of a script. After the last one the server listens and says nothing.
+/// One step of a script. After the last one the server listens and says nothing; a message that comes then fails the
+/// script, unless the last step is [`rest`].
 #[derive(Clone)]
 pub struct Step(pub(crate) Kind);
 
@@ -27,6 +28,7 @@ pub(crate) enum Kind {
     Flood(usize, Arc<dyn Fn(usize) -> Bytes + Send + Sync>),
     Wait(Duration),
     Serve(Arc<Rule>),
+    Rest,
     Close,
 }
 
@@ -70,6 +72,13 @@ pub fn serve(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> S
     Step(Kind::Serve(Arc::new(answer)))
 }
 
+/// From here on anything may come, and is not answered; this is the last step of a script. Unlike one that ends with
+/// [`serve`], it need not wait for the client to close.
+#[must_use]
+pub fn rest() -> Step {
+    Step(Kind::Rest)
+}
+
 /// Closes the connection.
 pub fn close() -> Step {
     Step(Kind::Close)
@@ -84,6 +93,7 @@ impl fmt::Debug for Step {
             Kind::Flood(count, _) => write!(f, "flood {count}"),
             Kind::Wait(duration) => write!(f, "wait {duration:?}"),
             Kind::Serve(_) => f.write_str("serve"),
+            Kind::Rest => f.write_str("rest"),
             Kind::Close => f.write_str("close"),
         }
     }

@@ -10,9 +10,10 @@ use crate::{Failure, RawClient};
 /// The format is that of [`transcript`](crate::transcript). A relative path begins at the package's folder, where cargo
 /// runs tests. With tokio's paused time, waits cost nothing.
 ///
-/// With `MCP_TEST_BLESS=1` in the environment the file is written anew instead: where a case does not hold, its `<` lines
-/// become what the server answered, and a case that has only `>` lines gets them. A case that runs more than once, by
-/// `with` or `speak`, is left as it is. Read what changed before you commit it.
+/// With `MCP_TEST_BLESS=1` in the environment the file is written anew first: where a case does not hold, its `<` lines
+/// become what the server answered, and a case that has only `>` lines gets them. All other lines stay, as `<?` and `<=`,
+/// and so does a case that runs more than once, by `with` or `speak`; what does not hold in spite of it fails. Read what
+/// changed before you commit it.
 ///
 /// ```no_run
 /// # fn server() -> mcp_core::Server { mcp_core::Server::builder(mcp_core::implementation!()).build() }
@@ -32,30 +33,48 @@ pub async fn golden(path: impl AsRef<Path>, server: impl Fn() -> Server) {
 }
 
 pub(crate) async fn check(path: &Path, server: &impl Fn() -> Server, blesses: bool) -> Result<(), Failure> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let mut blessed = Blessed::new(&text);
+    let mut text = fs::read_to_string(path).map_err(|error| format!("{error}; {HOW_TO_BEGIN}"))?;
+    if blesses && let Some(blessed) = bless(&text, server).await? {
+        fs::write(path, &blessed).map_err(|error| error.to_string())?;
+        text = blessed;
+    }
     let (mut runs, mut failures) = (0, Vec::new());
     for case in &parse(&text)? {
-        let variants = case.variants().map_err(|why| why.at(&case.title))?;
+        let variants = variants_of(case)?;
         runs += variants.len();
-        let Some(failed) = failures_of(case, &variants, server).await else { continue };
-        if let ([variant], true) = (variants.as_slice(), blesses) {
-            let client = RawClient::connect(server());
-            blessed.case(case, variant, Conversation::new(client)).await.map_err(|why| why.at(&case.title))?;
-        } else {
-            failures.extend(failed);
-        }
-    }
-    if let Some(text) = blessed.changed() {
-        fs::write(path, text).map_err(|error| error.to_string())?;
+        failures.extend(failures_of(case, &variants, server).await);
     }
     if failures.is_empty() {
         return Ok(());
     }
-    Err(format!("{} of {runs} runs failed:\n\n{}\n", failures.len(), failures.join("\n\n")).into())
+    let count = failures.len();
+    let what_now = if blesses { WHAT_STAYS } else { HOW_TO_BLESS };
+    Err(format!("{count} of {runs} runs failed:\n\n{}\n\n{what_now}\n", failures.join("\n\n")).into())
 }
 
-async fn failures_of(case: &Case, variants: &[Variant], server: &impl Fn() -> Server) -> Option<Vec<String>> {
+const HOW_TO_BEGIN: &str = "write its `== ` and `> ` lines, and MCP_TEST_BLESS=1 adds what the server answers";
+const HOW_TO_BLESS: &str = "If the server is right, MCP_TEST_BLESS=1 writes what it answers into the file.";
+const WHAT_STAYS: &str =
+    "MCP_TEST_BLESS=1 writes `<` lines only, and only in cases that run once; what is left is to be mended by hand.";
+
+/// The file with what the server answers, where that is not what it says.
+async fn bless(text: &str, server: &impl Fn() -> Server) -> Result<Option<String>, Failure> {
+    let mut blessed = Blessed::new(text);
+    for case in &parse(text)? {
+        let variants = variants_of(case)?;
+        if let ([variant], false) = (variants.as_slice(), failures_of(case, &variants, server).await.is_empty()) {
+            let conversation = Conversation::new(RawClient::connect(server()));
+            blessed.case(case, variant, conversation).await.map_err(|why| why.at(&case.title))?;
+        }
+    }
+    Ok(blessed.changed())
+}
+
+fn variants_of(case: &Case) -> Result<Vec<Variant>, Failure> {
+    case.variants().map_err(|why| why.at(&case.title))
+}
+
+async fn failures_of(case: &Case, variants: &[Variant], server: &impl Fn() -> Server) -> Vec<String> {
     let mut failures = Vec::new();
     for variant in variants {
         let mut conversation = Conversation::new(RawClient::connect(server()));
@@ -63,7 +82,7 @@ async fn failures_of(case: &Case, variants: &[Variant], server: &impl Fn() -> Se
             failures.push(format!("{}{variant} {why}", case.title));
         }
     }
-    (!failures.is_empty()).then_some(failures)
+    failures
 }
 
 #[cfg(test)]
@@ -115,5 +134,63 @@ mod tests {
         let (text, outcome) = blessed("twice.txt", &case).await;
         assert_eq!(text, case);
         assert!(outcome.unwrap_err().to_string().contains("line 5: id: expected 7, got 1"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_are_not_plain_stay_and_new_ones_come_where_they_hold() {
+        let pong = |id: u8| PONG.replace("\"id\":1", &format!("\"id\":{id}"));
+        let ping = |id: u8| PING.replace("\"id\":1", &format!("\"id\":{id}"));
+        let (ping2, pong2) = (ping(2), pong(2));
+        let text = |new1: &str, new2: &str| {
+            format!(
+                "== a text within\n{PING}\n{new1}<= \"id\":1\n# Kept.\n<! error\n<-\n\
+                 == more than was\n{PING}\n{ping2}\n<? {{\"id\":1,\n  \"result\":{{}}}}\n<= 1\n{new2}<-\n\
+                 == none of these\n{PING}\n{new1}<* {{\"method\":\"x\"}}\n"
+            )
+        };
+        let before = text("< {\"id\":8}\n", "").replacen("< {\"id\":8}\n", "", 1);
+        let (after, outcome) = blessed("hand.txt", &before).await;
+        outcome.unwrap();
+        assert_eq!(after, text(&format!("{PONG}\n"), &format!("{pong2}\n")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_are_not_plain_and_do_not_hold_stay_and_fail() {
+        for (answers, why) in [
+            (format!("<? {{\"id\":7}}\n{PONG}"), "line 3: id: expected 7, got 1"),
+            (format!("{PONG}\n<= pong"), "line 4: `<= pong` does not hold"),
+            (format!("{PONG}\n<! result"), "line 4: `<! result` does not hold"),
+            ("<* {\"method\":\"x\"}".to_owned(), "line 3: method: "),
+        ] {
+            let case = format!("== by hand\n{PING}\n{answers}\n");
+            let (text, outcome) = blessed("fails.txt", &case).await;
+            assert_eq!(text, case);
+            let told = outcome.unwrap_err().to_string();
+            assert!(told.contains(why) && told.contains("MCP_TEST_BLESS=1 writes `<` lines only"), "{told}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_ends_of_lines_stay() {
+        for (end, last) in [("\r\n", "\r\n"), ("\r\n", ""), ("\n", ""), ("\n", "\n")] {
+            let file = |answer: &str, added: &str| {
+                let lines = ["# A file.", "== wrong", PING, answer, "", "== new", PING];
+                format!("{}{added}{last}", lines.join(end))
+            };
+            let (text, outcome) = blessed("ends.txt", &file("< {\"id\":7}", "")).await;
+            outcome.unwrap();
+            assert_eq!(text, file(PONG, &format!("{end}{PONG}")), "{end:?} {last:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_fails_or_is_missing_names_the_way_to_bless_it() {
+        let path = std::env::temp_dir().join(format!("mcp-test-{}-how.txt", std::process::id()));
+        let missing = check(&path, &server, false).await.unwrap_err().to_string();
+        assert!(missing.contains("MCP_TEST_BLESS=1 adds"), "{missing}");
+        fs::write(&path, format!("== a\n{PING}\n")).unwrap();
+        let failing = check(&path, &server, false).await.unwrap_err().to_string();
+        fs::remove_file(&path).unwrap();
+        assert!(failing.contains("MCP_TEST_BLESS=1 writes what it answers"), "{failing}");
     }
 }

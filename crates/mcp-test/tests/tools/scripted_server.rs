@@ -3,7 +3,7 @@ use std::time::Duration;
 use mcp_core::{Client, Era, Revision, implementation};
 use mcp_test::{
     ScriptedServer,
-    script::{close, expect, expect_as, handshake, raw, send, serve, wait},
+    script::{close, expect, expect_as, handshake, modern, raw, rest, send, serve, wait},
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -55,6 +55,44 @@ async fn what_did_not_come_is_told_with_what_came() {
     client.disconnect().await;
     let why = panic_of(async move { server.done().await }).await;
     assert!(why.contains("expected {\"method\":\"tools/list\"}, and the client closed"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_behind_the_last_step_is_told_be_it_before_done_or_on_its_way() {
+    for has_come in [true, false] {
+        let server = ScriptedServer::modern([]);
+        let client = Client::connect(server.clone()).await.unwrap();
+        let calling = tokio::spawn(async move { client.call::<String>("a", ()).await });
+        if has_come {
+            server.heard(2).await;
+        }
+        let why = panic_of(async move { server.done().await }).await;
+        assert!(why.starts_with("behind the last step of connection 1: nothing expects {"), "{why}");
+        assert!(why.contains("\"name\":\"a\""), "{why}");
+        calling.abort();
+    }
+}
+
+#[tokio::test]
+async fn what_comes_behind_the_last_step_is_told_in_real_time_too() {
+    let server = ScriptedServer::modern([]);
+    let client = Client::connect(server.clone()).await.unwrap();
+    let calling = tokio::spawn(async move { client.call::<String>("a", ()).await });
+    let why = panic_of(async move { server.done().await }).await;
+    assert!(why.starts_with("behind the last step of connection 1: nothing expects {"), "{why}");
+    calling.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_that_ends_with_rest_takes_what_comes_and_is_done_before_the_client_is() {
+    let server = ScriptedServer::new(modern().into_iter().chain([rest()]));
+    let client = Client::connect(server.clone()).await.unwrap();
+    server.done().await;
+    let calling = tokio::spawn(async move { client.call::<String>("a", ()).await });
+    server.heard(2).await;
+    server.done().await;
+    calling.abort();
+    assert_eq!(server.methods()[..2], ["server/discover", "tools/call"]);
 }
 
 #[tokio::test(start_paused = true)]
