@@ -4,7 +4,8 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use mcp_jsonrpc::Raw;
+use bytes::BytesMut;
+use mcp_jsonrpc::{ByteString, Raw, encode};
 use serde::Serialize;
 
 use crate::{
@@ -210,7 +211,17 @@ fn render(definition: &ToolDefinition, revision: Revision) -> Raw {
         annotations: definition.annotations.as_ref().filter(|_| since(Revision::V2025_03_26)),
         meta: definition.meta.as_ref().filter(|_| since(Revision::V2025_06_18)),
     };
-    Raw::encode(&shape).unwrap_or(Raw::empty_object())
+    one_line(Raw::encode(&shape).unwrap_or(Raw::empty_object()))
+}
+
+/// A schema keeps the text that it was given, but a line end in it would end the frame on wires of lines.
+fn one_line(raw: Raw) -> Raw {
+    if !raw.as_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return raw;
+    }
+    let mut text = BytesMut::with_capacity(raw.as_bytes().len());
+    encode::one_line(&mut text, raw.as_bytes());
+    ByteString::try_from(text.freeze()).map(Raw::assume_valid).unwrap_or(raw)
 }
 
 /// What is promised must be kept: where structured content is an object, its schema is an object's.
@@ -266,6 +277,14 @@ mod tests {
         registry.remove("c");
         let (second, more) = registry.page(Some(first[1].number()), 2);
         assert_eq!((second[0].name(), second.len(), more), ("d", 1, false));
+    }
+
+    #[test]
+    fn a_schema_of_several_lines_is_listed_on_one() {
+        let schema = Raw::parse("{\n\t\"type\":\r\n\"object\", \"title\": \"a\\nb\"}").unwrap();
+        let entry = Entry::new(Tool::raw("a", schema, tool("a").handler), 0);
+        let text = r#"{"name":"a","inputSchema":{ 	"type":  "object", "title": "a\nb"}}"#.replace(r"\t", "\t");
+        assert_eq!(entry.rendered(Revision::V2024_11_05).as_str(), text);
     }
 
     #[test]
