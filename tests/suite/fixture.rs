@@ -39,6 +39,8 @@ fn tools() -> Vec<Tool> {
     let object = || Raw::parse(r#"{"type":"object"}"#).expect("a schema");
     vec![
         Tool::with_schema("mirror", object(), mirror).describe("Returns its arguments as they came"),
+        Tool::with_schema("routed", routed(), mirror)
+            .describe("Returns its arguments, some of which are in headers too"),
         Tool::new("lines", lines).describe("Returns text with every kind of line end"),
         Tool::new("numbers", numbers).describe("Takes numbers of every width"),
         Tool::new("list", list).describe("Returns structured content that is no object"),
@@ -53,6 +55,16 @@ fn tools() -> Vec<Tool> {
         Tool::new("pretty", pretty).title("Pretty").annotate(ToolAnnotations::default()),
         Tool::new("whoami", whoami).describe("Names the client and the revision"),
     ]
+}
+
+/// What is annotated has each type that may be, and stands at two depths.
+fn routed() -> Raw {
+    let schema = r#"{"type":"object","properties":{
+        "region":{"type":"string","x-mcp-header":"Region"},
+        "priority":{"type":["integer","null"],"x-mcp-header":"Priority"},
+        "where":{"type":"object","properties":{"dry":{"type":"boolean","x-mcp-header":"Dry-Run"}}},
+        "query":{"type":"string"}}}"#;
+    Raw::parse(schema).expect("a schema")
 }
 
 async fn mirror(_: Context, arguments: Raw) -> Result<CallToolResult, ToolError> {

@@ -68,6 +68,12 @@ impl Exchange {
         self.head.uri.as_deref()
     }
 
+    /// The parameter `arguments`: of a tool or a prompt.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&Raw> {
+        self.head.arguments.as_ref()
+    }
+
     /// The parameter `_meta` as it came in.
     #[must_use]
     pub fn meta(&self) -> Option<&Raw> {

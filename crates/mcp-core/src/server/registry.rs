@@ -9,7 +9,7 @@ use mcp_jsonrpc::{ByteString, Raw, encode};
 use serde::Serialize;
 
 use crate::{
-    Era, Error, ErrorKind, Revision, Tool,
+    Blame, Era, Error, ErrorKind, MirrorPlan, Revision, Tool, shown,
     types::{ToolAnnotations, ToolDefinition},
 };
 
@@ -53,18 +53,19 @@ impl ToolRegistry {
     /// Adds a tool, or all of several.
     ///
     /// # Errors
-    /// [`ErrorKind::DuplicateRegistration`] when a name is taken, and [`ErrorKind::InvalidParams`] when one is empty;
-    /// then none is added.
+    /// [`ErrorKind::DuplicateRegistration`] when a name is taken, and [`ErrorKind::InvalidParams`] when one is empty or a
+    /// schema is no good; then none is added.
     pub fn add(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
-        let tools: Vec<Tool> = tools.into_iter().collect();
+        let tools = tools.into_iter().map(prepared).collect::<Result<Vec<Tool>, Error>>()?;
         self.change(|snapshot| tools.iter().try_for_each(|tool| snapshot.insert(tool.clone())))
     }
 
     /// Adds a tool in the place of the one of its name, or at the end where there is none.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidParams`] when the name is empty.
+    /// [`ErrorKind::InvalidParams`] when the name is empty or a schema is no good.
     pub fn replace(&self, tool: Tool) -> Result<(), Error> {
+        let tool = prepared(tool)?;
         self.change(|snapshot| {
             let Some(old) = snapshot.by_name.get(&tool.definition.name).cloned() else {
                 return snapshot.insert(tool.clone());
@@ -102,6 +103,12 @@ impl ToolRegistry {
         self.len() == 0
     }
 
+    /// What the tool of that name mirrors in HTTP headers; `None` where it mirrors nothing, or is not there.
+    #[must_use]
+    pub fn mirror_plan(&self, name: &str) -> Option<MirrorPlan> {
+        self.find(name).map(|entry| entry.tool.mirror.clone()).filter(|plan| !plan.is_empty())
+    }
+
     /// Whether there ever was one.
     pub(crate) fn was_used(&self) -> bool {
         self.snapshot.load().next > 0
@@ -131,13 +138,19 @@ impl ToolRegistry {
     }
 }
 
+/// What is wrong with a schema is told with the tool's name.
+fn prepared(tool: Tool) -> Result<Tool, Error> {
+    let name = tool.definition.name.clone();
+    tool.prepared().map_err(|error| {
+        Error::new(error.kind(), format!("the tool `{}`: {error}", shown(&name))).blaming(Blame::Caller)
+    })
+}
+
 impl Snapshot {
     fn insert(&mut self, tool: Tool) -> Result<(), Error> {
         let name = tool.definition.name.clone();
         if name.is_empty() {
-            return Err(
-                Error::new(ErrorKind::InvalidParams, "a tool's name must not be empty").blaming(crate::Blame::Caller)
-            );
+            return Err(Error::new(ErrorKind::InvalidParams, "a tool's name must not be empty").blaming(Blame::Caller));
         }
         if self.by_name.contains_key(&name) {
             return Err(Error::new(ErrorKind::DuplicateRegistration, format!("there is a tool `{name}` already")));
@@ -265,6 +278,22 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::DuplicateRegistration);
         assert_eq!(registry.add(tool("")).unwrap_err().kind(), ErrorKind::InvalidParams);
         assert_eq!(names(&registry), ["a"]);
+    }
+
+    #[test]
+    fn a_bad_header_annotation_is_told_with_tool_and_property() {
+        let annotated = |name: &str| {
+            let schema = format!(r#"{{"properties":{{"p":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
+            Tool::raw("a", Raw::parse(schema).unwrap(), tool("a").handler)
+        };
+        let registry = ToolRegistry::default();
+        let error = registry.add(annotated("not a name")).unwrap_err();
+        assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller));
+        assert!(error.to_string().contains("`a`") && error.to_string().contains("`p`"), "{error}");
+        registry.add(tool("a")).unwrap();
+        assert!(registry.replace(annotated("")).is_err() && registry.mirror_plan("a").is_none());
+        registry.replace(annotated("P")).unwrap();
+        assert!(registry.mirror_plan("a").is_some());
     }
 
     #[test]

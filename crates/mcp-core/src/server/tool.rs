@@ -7,7 +7,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Context, Exchange, ToolError,
+    Context, Error, Exchange, MirrorPlan, ToolError,
     server::{dispatch::Handling, features::tools},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
 };
@@ -35,6 +35,8 @@ pub struct Tool {
     pub(crate) needs: Vec<ClientCapability>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) handler: Arc<dyn Handler>,
+    /// What of its arguments travels in headers; nothing before it is [`prepared`](Self::prepared).
+    pub(crate) mirror: MirrorPlan,
 }
 
 /// What a call of a tool comes to.
@@ -136,7 +138,13 @@ impl Tool {
             annotations: None,
             meta: None,
         };
-        Self { definition, needs: Vec::new(), timeout: None, handler }
+        Self { definition, needs: Vec::new(), timeout: None, handler, mirror: MirrorPlan::default() }
+    }
+
+    /// The same tool with what is compiled of its schema.
+    pub(crate) fn prepared(mut self) -> Result<Self, Error> {
+        self.mirror = MirrorPlan::compile(&self.definition.input_schema)?;
+        Ok(self)
     }
 
     /// Says what it does, for a model.
