@@ -46,6 +46,7 @@ mod revision;
 pub mod server;
 mod shown;
 pub mod types;
+mod validate;
 mod wire;
 
 pub use client::{Client, ClientBuilder};

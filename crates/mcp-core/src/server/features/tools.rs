@@ -56,7 +56,7 @@ fn read_cursor(cursor: &str, most: usize) -> Result<u64, Fault> {
 /// Starts `tools/call`.
 ///
 /// Specification: *Tools, Calling Tools*.
-pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+pub(crate) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
     let Some(name) = exchange.name() else {
         return Err(Fault::InvalidParams("`name` is missing".into()));
     };
@@ -65,6 +65,7 @@ pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     };
     check_needs(&entry, &exchange)?;
     let timeout = entry.tool.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
+    exchange.checks = entry.tool.checks.clone();
     Ok(Running::start(timeout, || entry.tool.handler.call(exchange)))
 }
 
