@@ -39,6 +39,15 @@ fn tools() -> Vec<Tool> {
     let object = || Raw::parse(r#"{"type":"object"}"#).expect("a schema");
     vec![
         Tool::with_schema("mirror", object(), mirror).describe("Returns its arguments as they came"),
+        Tool::with_schema("routed", routed(), mirror)
+            .describe("Returns its arguments, some of which are in headers too"),
+        Tool::with_schema("strict", strict(), mirror)
+            .describe("Returns its arguments, which its schema knows all about"),
+        Tool::new("bounded", bounded).describe("Takes what the schema bounds and the type does not"),
+        Tool::new("liar", list)
+            .output_schema(strict())
+            .validate_output(true)
+            .describe("Returns what it did not promise"),
         Tool::new("lines", lines).describe("Returns text with every kind of line end"),
         Tool::new("numbers", numbers).describe("Takes numbers of every width"),
         Tool::new("list", list).describe("Returns structured content that is no object"),
@@ -53,6 +62,34 @@ fn tools() -> Vec<Tool> {
         Tool::new("pretty", pretty).title("Pretty").annotate(ToolAnnotations::default()),
         Tool::new("whoami", whoami).describe("Names the client and the revision"),
     ]
+}
+
+/// What is annotated has each type that may be, and stands at two depths.
+fn routed() -> Raw {
+    let schema = r#"{"type":"object","properties":{
+        "region":{"type":["string","null"],"x-mcp-header":"Region"},
+        "priority":{"type":["integer","null"],"x-mcp-header":"Priority"},
+        "where":{"type":"object","properties":{"dry":{"type":["boolean","null"],"x-mcp-header":"Dry-Run"}}},
+        "query":{"type":"string"}}}"#;
+    Raw::parse(schema).expect("a schema")
+}
+
+fn strict() -> Raw {
+    let schema = r##"{"type":"object","required":["a"],"additionalProperties":false,"properties":{
+        "a":{"type":"object","properties":{"b":{"type":"integer","minimum":3}}},
+        "list":{"items":{"$ref":"#/$defs/word"}}},"$defs":{"word":{"pattern":"^[a-z]+$"}}}"##;
+    Raw::parse(schema).expect("a schema")
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Bounded {
+    #[schemars(length(max = 3))]
+    word: String,
+    level: Option<u8>,
+}
+
+async fn bounded(bounded: Bounded) -> Result<String, ToolError> {
+    Ok(bounded.word)
 }
 
 async fn mirror(_: Context, arguments: Raw) -> Result<CallToolResult, ToolError> {

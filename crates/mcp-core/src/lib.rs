@@ -38,6 +38,7 @@ mod lock;
 mod mailbox;
 mod memory;
 pub mod method;
+mod mirror;
 pub mod observer;
 pub mod origin;
 mod revision;
@@ -46,6 +47,7 @@ pub mod server;
 mod shown;
 pub mod types;
 pub mod uri_template;
+mod validate;
 mod wire;
 
 pub use client::{Client, ClientBuilder};
@@ -55,6 +57,7 @@ pub use head::{ProgressToken, meta_key};
 pub use limits::Limits;
 pub use mcp_jsonrpc as jsonrpc;
 pub use memory::{MemorySink, MemorySource, MemoryWire, memory};
+pub use mirror::{MirrorPlan, MirroredValue};
 pub use revision::{Era, Revision, Revisions};
 pub use schemars;
 pub use server::{

@@ -316,3 +316,49 @@ async fn headers_of_the_users_own_go_with_every_request() {
         }
     }
 }
+
+/// A server whose list has one tool, with these properties.
+fn annotated(properties: Value) -> impl Fn(&Request) -> Answer + Send + Sync + 'static {
+    move |request| match request.method() {
+        "tools/list" => {
+            let tools = ["a", "b"]
+                .map(|name| json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } }));
+            Answer::result(json!({ "tools": tools }))
+        }
+        _ => served(request),
+    }
+}
+
+#[tokio::test]
+async fn annotated_arguments_stand_in_headers_once_the_tool_was_listed() {
+    let properties = json!({
+        "region": { "type": "string", "x-mcp-header": "Region" },
+        "n": { "type": "integer", "x-mcp-header": "N" },
+        "deep": { "type": "object", "properties": { "dry": { "type": "boolean", "x-mcp-header": "Method" } } },
+        "query": { "type": "string" },
+    });
+    let server = HttpPeer::start(annotated(properties)).await;
+    let client = connect_in(Era::Modern, Http::new(server.url())).await.unwrap();
+    let arguments = json!({ "region": "Hello, 世界", "n": 42, "deep": { "dry": false }, "query": "q" });
+    client.call::<String>("a", &arguments).await.unwrap();
+    client.tools().await.unwrap();
+    client.call::<String>("a", &arguments).await.unwrap();
+    client.call::<String>("a", json!({ "region": null, "n": "", "deep": [] })).await.unwrap();
+    client.call::<String>("c", &arguments).await.unwrap();
+    let params = |request: &Request| -> Vec<(String, String)> {
+        let headers = request.headers.iter().filter(|(name, _)| name.starts_with("mcp-param-"));
+        let mut headers: Vec<_> = headers.cloned().collect();
+        headers.sort();
+        headers
+    };
+    let calls: Vec<_> = server.requests().into_iter().filter(|request| request.method() == "tools/call").collect();
+    let pair = |name: &str, value: &str| (format!("mcp-param-{name}"), value.to_owned());
+    assert_eq!(params(&calls[0]), []);
+    assert_eq!(
+        params(&calls[1]),
+        [pair("method", "false"), pair("n", "42"), pair("region", "=?base64?SGVsbG8sIOS4lueVjA==?=")]
+    );
+    assert_eq!(calls[1].header("mcp-method"), Some("tools/call"));
+    assert_eq!(params(&calls[2]), [pair("n", "=?base64??=")]);
+    assert_eq!(params(&calls[3]), []);
+}

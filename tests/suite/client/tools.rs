@@ -72,6 +72,26 @@ async fn c146_an_odd_tool_costs_itself_and_a_warning() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn c146_a_bad_header_annotation_costs_the_tool_and_a_warning() {
+    let annotated =
+        |name: &str, property: Value| json!({ "name": name, "inputSchema": { "properties": { "p": property } } });
+    let warnings = Warnings::listen();
+    let list = json!([
+        annotated("good", json!({ "type": "string", "x-mcp-header": "Region" })),
+        annotated("empty", json!({ "type": "string", "x-mcp-header": "" })),
+        annotated("object", json!({ "type": "object", "x-mcp-header": "Region" })),
+        annotated("list", json!({ "items": { "type": "string", "x-mcp-header": "Region" } })),
+    ]);
+    let (client, _peer) = connected(Era::Modern, lists(list)).await;
+    assert_eq!(names(&client.tools().await.unwrap()), ["good"]);
+    let lines = warnings.lines();
+    for (line, name) in lines.iter().zip(["empty", "object", "list"]) {
+        assert!(line.contains(name) && line.contains("`p"), "{line}");
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+}
+
 /// Members that no revision has are nobody's concern, and null is absent.
 #[tokio::test(start_paused = true)]
 async fn c146_a_tool_of_the_future_is_a_tool() {

@@ -1,15 +1,16 @@
 //! Client path 1 of 5: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex},
 };
 
+use arc_swap::ArcSwap;
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Blame, Error, ErrorKind, Revision, Tool,
+    Blame, Era, Error, ErrorKind, MirrorPlan, Revision, Tool,
     client::{
         Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result,
         route::Router,
@@ -31,6 +32,8 @@ struct Inner {
     router: Router,
     /// What stands for a connection where there is none, as over HTTP. None once it is closed.
     opened: Mutex<Option<Opened>>,
+    /// What the tools of the last list mirror, by name; those that mirror nothing are not in it.
+    plans: ArcSwap<HashMap<String, MirrorPlan>>,
 }
 
 impl Client {
@@ -51,7 +54,7 @@ impl Client {
         router.agreed(connected.revision);
         caller.transport.agreed(&Agreed::new(connected.revision));
         let opened = (!caller.transport.is_shared()).then(|| caller.observers.opened(caller.connection()));
-        Self(Arc::new(Inner { caller, connected, router, opened: Mutex::new(opened) }))
+        Self(Arc::new(Inner { caller, connected, router, opened: Mutex::new(opened), plans: ArcSwap::default() }))
     }
 
     /// The revision that is spoken.
@@ -80,7 +83,8 @@ impl Client {
 
     /// The server's tools, as tools that can be added to a server of one's own; all pages of them.
     ///
-    /// A definition that cannot be read costs only itself, and a warning.
+    /// A definition that cannot be read costs only itself, and a warning; so does one with a bad `x-mcp-header`. What the
+    /// others mirror is remembered, so that calls over HTTP carry the headers that the server wants.
     ///
     /// # Errors
     /// When the server fails, or its pages do not come to an end ([`Limits::max_pages`](crate::Limits)).
@@ -92,7 +96,10 @@ impl Client {
             let page = self.call_method::<ListTools>(&params, None, CallOptions::new()).await?;
             tools.extend(page.tools.iter().filter_map(|raw| self.tool(raw)));
             match page.next_cursor {
-                None => return Ok(tools),
+                None => {
+                    self.remember_plans(&tools);
+                    return Ok(tools);
+                }
                 Some(next) if seen.len() + 1 < most && seen.insert(next.clone()) => cursor = Some(next),
                 Some(_) => return Err(endless()),
             }
@@ -100,14 +107,26 @@ impl Client {
     }
 
     fn tool(&self, raw: &Raw) -> Option<Tool> {
-        match raw.decode::<ToolDefinition>() {
-            Ok(definition) => Some(remote::tool(self, definition)),
-            Err(error) => {
-                let name =
-                    raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
-                tracing::warn!(tool = name.unwrap_or_default(), %error, "a tool's definition cannot be read; it is left out");
-                None
-            }
+        let read = raw.decode::<ToolDefinition>().map_err(|error| error.to_string());
+        let tool = read.and_then(|definition| remote::tool(self, definition).map_err(|error| error.to_string()));
+        tool.map_err(|error| {
+            let name = raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
+            tracing::warn!(tool = name.unwrap_or_default(), %error, "a tool's definition cannot be read; it is left out");
+        })
+        .ok()
+    }
+
+    fn remember_plans(&self, tools: &[Tool]) {
+        let plans = tools.iter().filter(|tool| !tool.mirror.is_empty());
+        let plans = plans.map(|tool| (tool.definition.name.clone(), tool.mirror.clone())).collect();
+        self.0.plans.store(Arc::new(plans));
+    }
+
+    /// Legacy servers know nothing of it.
+    fn mirrored(&self, name: &str, arguments: Option<&Raw>) -> Vec<(ByteString, ByteString)> {
+        match self.0.plans.load().get(name) {
+            Some(plan) if self.revision().era() == Era::Modern => plan.pairs(arguments),
+            _ => Vec::new(),
         }
     }
 
@@ -162,6 +181,7 @@ impl Client {
         options: CallOptions,
     ) -> Result<CallToolResult, Error> {
         let arguments = arguments_of(&arguments)?;
+        let options = options.mirroring(self.mirrored(name, arguments.as_ref()));
         let params = CallToolParams { name: name.to_owned(), arguments };
         self.call_method::<CallTool>(&params, Some(name.into()), options).await
     }

@@ -37,6 +37,8 @@ pub struct CallOptions {
     timeout: Option<Duration>,
     at_most: Option<Duration>,
     progress: Option<Box<dyn FnMut(Progress) + Send>>,
+    /// What [`Outgoing::mirrored`] is to be.
+    mirrored: Vec<(ByteString, ByteString)>,
 }
 
 impl CallOptions {
@@ -141,7 +143,7 @@ impl Caller {
         speech: &Speech,
         params: &M::Params,
         name: Option<ByteString>,
-        options: CallOptions,
+        mut options: CallOptions,
     ) -> Result<Response, Error> {
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
         // Only tools take long enough to tell of progress, which holds off the time-out too.
@@ -154,6 +156,7 @@ impl Caller {
             method: Some(ByteString::from_static(M::NAME)),
             name,
             revision: speech.revision(),
+            mirrored: std::mem::take(&mut options.mirrored),
         };
         let watch = self.observers.observed(|| observed(self.connection(), &out));
         let watch = watch.map(|observed| self.observers.start(observed));
@@ -187,6 +190,11 @@ impl Caller {
 }
 
 impl CallOptions {
+    pub(crate) fn mirroring(mut self, mirrored: Vec<(ByteString, ByteString)>) -> Self {
+        self.mirrored = mirrored;
+        self
+    }
+
     fn hear(&mut self, notification: &Notification) {
         let progress = notification.params.as_ref().and_then(|params| params.decode().ok());
         if let (Some(hear), Some(progress)) = (&mut self.progress, progress) {

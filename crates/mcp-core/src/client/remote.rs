@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use mcp_jsonrpc::Raw;
 
-use crate::{Client, Exchange, Tool, types::ToolDefinition};
+use crate::{Client, Error, Exchange, Tool, types::ToolDefinition};
 
 /// Calls the tool of that name where it lives.
-pub(crate) fn tool(client: &Client, definition: ToolDefinition) -> Tool {
+///
+/// # Errors
+/// When its schema has a bad `x-mcp-header`.
+pub(crate) fn tool(client: &Client, definition: ToolDefinition) -> Result<Tool, Error> {
     let (client, name) = (client.clone(), Arc::<str>::from(definition.name.as_str()));
     let call = move |exchange: Exchange| {
         let (client, name) = (client.clone(), name.clone());
@@ -16,5 +19,5 @@ pub(crate) fn tool(client: &Client, definition: ToolDefinition) -> Tool {
     };
     let mut tool = Tool::raw(definition.name.clone(), definition.input_schema.clone(), Arc::new(call));
     tool.definition = definition;
-    tool
+    tool.prepared()
 }

@@ -62,7 +62,7 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
                 let observed = observers.observed(|| Observed::incoming(&request, connection));
                 let (frame, outcome) = answer(&request);
                 observers.answered(observed, || outcome);
-                let out = Outgoing { frame, id: None, method: None, name: None, revision };
+                let out = Outgoing { frame, id: None, method: None, name: None, revision, mirrored: Vec::new() };
                 answers.spawn(send(transport.clone(), out, limits.clone(), observers.clone()));
             }
             Message::Notification(notification) => {

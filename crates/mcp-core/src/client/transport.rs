@@ -118,6 +118,9 @@ pub struct Outgoing {
     pub name: Option<ByteString>,
     /// The revision spoken, once it is known.
     pub revision: Option<Revision>,
+    /// The arguments of a tool that travel in headers too, where the wire has headers: what follows `Mcp-Param-`, and
+    /// the value, not encoded. Only in the modern era, and only of tools that the client has listed.
+    pub mirrored: Vec<(ByteString, ByteString)>,
 }
 
 impl Outgoing {
@@ -129,12 +132,13 @@ impl Outgoing {
             Message::Notification(notification) => (None, Some(notification.method.clone())),
             _ => (None, None),
         };
-        Self { frame: message.encode(), id, method, name: None, revision }
+        Self { frame: message.encode(), id, method, name: None, revision, mirrored: Vec::new() }
     }
 
     pub(crate) fn notification(method: &'static str, params: Option<&Raw>, revision: Option<Revision>) -> Self {
         let frame = encode::notification(method, params);
-        Self { frame, id: None, method: Some(ByteString::from_static(method)), name: None, revision }
+        let method = Some(ByteString::from_static(method));
+        Self { frame, id: None, method, name: None, revision, mirrored: Vec::new() }
     }
 
     /// Whether it calls that method.

@@ -8,6 +8,7 @@ use crate::{
     observer::Watch,
     server::{legacy::Session, outlet::Outlet},
     types::{ClientCapabilities, Implementation},
+    validate::Checks,
 };
 
 /// One request on its way through the server: what was asked, by whom, in which revision.
@@ -24,12 +25,14 @@ pub struct Exchange {
     pub(crate) outlet: Outlet,
     /// Who hears of it; mostly nobody.
     pub(crate) watch: Option<Arc<Watch>>,
+    /// What is checked of this call, once its tool is found.
+    pub(crate) checks: Option<Arc<Checks>>,
 }
 
 impl Exchange {
     pub(crate) fn new(request: Request, head: Head, revision: Revision) -> Self {
         let Request { id, method, params, .. } = request;
-        Self { id, method, params, head, revision, session: None, outlet: Outlet::None, watch: None }
+        Self { id, method, params, head, revision, session: None, outlet: Outlet::None, watch: None, checks: None }
     }
 
     /// The request's id.
@@ -66,6 +69,12 @@ impl Exchange {
     #[must_use]
     pub fn uri(&self) -> Option<&str> {
         self.head.uri.as_deref()
+    }
+
+    /// The parameter `arguments`: of a tool or a prompt.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&Raw> {
+        self.head.arguments.as_ref()
     }
 
     /// The parameter `_meta` as it came in.

@@ -197,8 +197,8 @@ impl Listed for Prompt {
         &self.definition.name
     }
 
-    fn check(&self) -> Result<(), Error> {
-        check_key(Self::KIND, self.key())
+    fn prepared(self) -> Result<Self, Error> {
+        check_key(Self::KIND, self.key()).map(|()| self)
     }
 
     fn render(&self, revision: Revision) -> Raw {

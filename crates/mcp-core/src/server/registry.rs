@@ -4,9 +4,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use mcp_jsonrpc::Raw;
+use bytes::BytesMut;
+use mcp_jsonrpc::{ByteString, Raw, encode};
 
-use crate::{Era, Error, ErrorKind, Prompt, Resource, ResourceTemplate, Revision, Tool};
+use crate::{Blame, Era, Error, ErrorKind, MirrorPlan, Prompt, Resource, ResourceTemplate, Revision, Tool, shown};
 
 /// What a server offers of one kind, added to and removed from while it serves.
 ///
@@ -58,11 +59,11 @@ pub trait Listed: Clone + Send + Sync + 'static {
     /// What it is found by: its name, or its URI.
     fn key(&self) -> &str;
 
-    /// Whether it may be listed.
+    /// The same, with all made that its use needs.
     ///
     /// # Errors
-    /// Why not.
-    fn check(&self) -> Result<(), Error>;
+    /// Why it may not be listed.
+    fn prepared(self) -> Result<Self, Error>;
 
     /// Its definition as JSON text, with what `revision` has of it.
     fn render(&self, revision: Revision) -> Raw;
@@ -90,10 +91,9 @@ impl<T: Listed> Registry<T> {
     ///
     /// # Errors
     /// [`ErrorKind::DuplicateRegistration`] when one is there already, and [`ErrorKind::InvalidParams`] when one is not
-    /// valid, as without a name; then none is added.
+    /// valid, as without a name or with a schema that is no good; then none is added.
     pub fn add(&self, items: impl IntoIterator<Item = T>) -> Result<(), Error> {
-        let items: Vec<T> = items.into_iter().collect();
-        items.iter().try_for_each(T::check)?;
+        let items = items.into_iter().map(T::prepared).collect::<Result<Vec<T>, Error>>()?;
         self.change(|snapshot| items.iter().try_for_each(|item| snapshot.insert(item.clone())))
     }
 
@@ -102,7 +102,7 @@ impl<T: Listed> Registry<T> {
     /// # Errors
     /// [`ErrorKind::InvalidParams`] when it is not valid.
     pub fn replace(&self, item: T) -> Result<(), Error> {
-        item.check()?;
+        let item = item.prepared()?;
         self.change(|snapshot| {
             let Some(old) = snapshot.by_key.get(item.key()).cloned() else {
                 return snapshot.insert(item.clone());
@@ -197,6 +197,14 @@ impl<T> Registry<T> {
     }
 }
 
+impl Registry<Tool> {
+    /// What the tool of that name mirrors in HTTP headers; `None` where it mirrors nothing, or is not there.
+    #[must_use]
+    pub fn mirror_plan(&self, name: &str) -> Option<MirrorPlan> {
+        self.find(name).map(|entry| entry.item.mirror.clone()).filter(|plan| !plan.is_empty())
+    }
+}
+
 impl<T: Listed> Snapshot<T> {
     fn insert(&mut self, item: T) -> Result<(), Error> {
         if self.by_key.contains_key(item.key()) {
@@ -249,10 +257,14 @@ impl Listed for Tool {
         &self.definition.name
     }
 
-    fn check(&self) -> Result<(), Error> {
+    /// What is wrong with a schema is told with the tool's name.
+    fn prepared(self) -> Result<Self, Error> {
         check_key(Self::KIND, self.key())?;
         warn_of_odd_name(self.key());
-        Ok(())
+        let name = self.definition.name.clone();
+        Tool::prepared(self).map_err(|error| {
+            Error::new(error.kind(), format!("the tool `{}`: {error}", shown(&name))).blaming(Blame::Caller)
+        })
     }
 
     fn render(&self, revision: Revision) -> Raw {
@@ -262,7 +274,7 @@ impl Listed for Tool {
         since(revision, Revision::V2025_03_26, &mut shown.annotations);
         since(revision, Revision::V2025_06_18, &mut shown.meta);
         shown.output_schema = shown.output_schema.filter(|schema| may_be_promised(schema, revision));
-        Raw::encode(&shown).unwrap_or(Raw::empty_object())
+        one_line(Raw::encode(&shown).unwrap_or(Raw::empty_object()))
     }
 }
 
@@ -274,6 +286,16 @@ fn warn_of_odd_name(name: &str) {
     if name.len() > 128 || !name.chars().all(usual) {
         tracing::warn!(tool = name, "tool names should be 1 to 128 of A-Z, a-z, 0-9, `_`, `-` and `.`");
     }
+}
+
+/// A schema keeps the text that it was given, but a line end in it would end the frame on wires of lines.
+fn one_line(raw: Raw) -> Raw {
+    if !raw.as_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return raw;
+    }
+    let mut text = BytesMut::with_capacity(raw.as_bytes().len());
+    encode::one_line(&mut text, raw.as_bytes());
+    ByteString::try_from(text.freeze()).map(Raw::assume_valid).unwrap_or(raw)
 }
 
 /// What is promised must be kept: where structured content is an object, its schema is an object's.
@@ -320,6 +342,22 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_header_annotation_is_told_with_tool_and_property() {
+        let annotated = |name: &str| {
+            let schema = format!(r#"{{"properties":{{"p":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
+            Tool::raw("a", Raw::parse(schema).unwrap(), tool("a").handler)
+        };
+        let registry = ToolRegistry::default();
+        let error = registry.add(annotated("not a name")).unwrap_err();
+        assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller));
+        assert!(error.to_string().contains("`a`") && error.to_string().contains("`p`"), "{error}");
+        registry.add(tool("a")).unwrap();
+        assert!(registry.replace(annotated("")).is_err() && registry.mirror_plan("a").is_none());
+        registry.replace(annotated("P")).unwrap();
+        assert!(registry.mirror_plan("a").is_some());
+    }
+
+    #[test]
     fn pages_go_on_where_they_stopped_whatever_changes_between() {
         let registry = ToolRegistry::default();
         registry.add(["a", "b", "c", "d"].map(tool)).unwrap();
@@ -329,6 +367,14 @@ mod tests {
         registry.remove("c");
         let (second, more) = registry.page(Some(first[1].number()), 2);
         assert_eq!((second[0].item.key(), second.len(), more), ("d", 1, false));
+    }
+
+    #[test]
+    fn a_schema_of_several_lines_is_listed_on_one() {
+        let schema = Raw::parse("{\n\t\"type\":\r\n\"object\", \"title\": \"a\\nb\"}").unwrap();
+        let entry = Entry::new(Tool::raw("a", schema, tool("a").handler), 0);
+        let text = r#"{"name":"a","inputSchema":{ 	"type":  "object", "title": "a\nb"}}"#.replace(r"\t", "\t");
+        assert_eq!(entry.rendered(Revision::V2024_11_05).as_str(), text);
     }
 
     #[test]

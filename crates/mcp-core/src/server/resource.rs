@@ -180,8 +180,8 @@ impl Listed for Resource {
         &self.definition.uri
     }
 
-    fn check(&self) -> Result<(), Error> {
-        check_key(Self::KIND, self.key())
+    fn prepared(self) -> Result<Self, Error> {
+        check_key(Self::KIND, self.key()).map(|()| self)
     }
 
     fn render(&self, revision: Revision) -> Raw {

@@ -155,10 +155,10 @@ impl Listed for ResourceTemplate {
         &self.definition.uri_template
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn prepared(self) -> Result<Self, Error> {
         check_key(Self::KIND, self.key())?;
         match &self.template {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(self),
             Err(why) => {
                 let message = format!("the resource template `{}` is no good: {why}", crate::shown(self.key()));
                 Err(Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller))

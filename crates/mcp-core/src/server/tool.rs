@@ -7,9 +7,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Context, Exchange, ToolError,
+    Context, Error, Exchange, MirrorPlan, ToolError,
     server::{dispatch::Handling, features::tools},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
+    validate::{Author, Checks},
 };
 
 /// A tool: what it says of itself, and what runs when it is called.
@@ -35,6 +36,12 @@ pub struct Tool {
     pub(crate) needs: Vec<ClientCapability>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) handler: Arc<dyn Handler>,
+    /// What of its arguments travels in headers; nothing before it is [`prepared`](Self::prepared).
+    pub(crate) mirror: MirrorPlan,
+    /// What is checked of its calls; nothing before it is prepared.
+    pub(crate) checks: Option<Arc<Checks>>,
+    author: Author,
+    validates_output: bool,
 }
 
 /// What a call of a tool comes to.
@@ -53,8 +60,16 @@ where
 {
     fn call(&self, exchange: Exchange) -> Handling {
         let revision = exchange.revision;
+        let checks = exchange.checks.clone().filter(|checks| checks.checks_output());
         let outcome = self(exchange);
-        Box::pin(async move { tools::finish(outcome.await, revision) })
+        Box::pin(async move {
+            let outcome = outcome.await;
+            let outcome = match checks {
+                Some(checks) => outcome.map(|result| checks.result(result)),
+                None => outcome,
+            };
+            tools::finish(outcome, revision)
+        })
     }
 }
 
@@ -108,10 +123,15 @@ impl Tool {
         let call = move |exchange| handler.call(exchange);
         let mut tool = Self::raw(name, H::input_schema(), Arc::new(call));
         tool.definition.output_schema = H::output_schema();
+        tool.author = Author::Type;
         tool
     }
 
     /// A tool whose schema was written by hand, or came from elsewhere; it is kept as given.
+    ///
+    /// With the feature `validate` the arguments are checked against it before the handler runs, and one that is longer
+    /// than 256 KiB, no valid schema, or refers to anything outside itself cannot be registered. `format` is told and not
+    /// checked. Without the feature the handler gets whatever object came.
     pub fn with_schema<F, Fut>(name: impl Into<String>, input_schema: Raw, handler: F) -> Self
     where
         F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
@@ -119,10 +139,14 @@ impl Tool {
     {
         let call = move |exchange: Exchange| {
             let arguments = exchange.head.arguments.clone().unwrap_or(Raw::empty_object());
+            let checked = exchange.checks.as_ref().map_or(Ok(()), |checks| checks.arguments(arguments.as_str()));
             let (context, guard) = Context::new(exchange);
-            guard.during(handler(context, arguments))
+            let started = checked.map(|()| handler(context, arguments));
+            guard.during(async move { started?.await })
         };
-        Self::raw(name, input_schema, Arc::new(call))
+        let mut tool = Self::raw(name, input_schema, Arc::new(call));
+        tool.author = Author::Hand;
+        tool
     }
 
     pub(crate) fn raw(name: impl Into<String>, input_schema: Raw, handler: Arc<dyn Handler>) -> Self {
@@ -136,7 +160,23 @@ impl Tool {
             annotations: None,
             meta: None,
         };
-        Self { definition, needs: Vec::new(), timeout: None, handler }
+        Self {
+            definition,
+            needs: Vec::new(),
+            timeout: None,
+            handler,
+            mirror: MirrorPlan::default(),
+            checks: None,
+            author: Author::Remote,
+            validates_output: false,
+        }
+    }
+
+    /// The same tool with what is compiled of its schema.
+    pub(crate) fn prepared(mut self) -> Result<Self, Error> {
+        self.mirror = MirrorPlan::compile(&self.definition.input_schema)?;
+        self.checks = Checks::of(&self.definition, self.author, self.validates_output)?;
+        Ok(self)
     }
 
     /// Says what it does, for a model.
@@ -164,6 +204,23 @@ impl Tool {
     #[must_use]
     pub fn needs(mut self, capability: ClientCapability) -> Self {
         self.needs.push(capability);
+        self
+    }
+
+    /// Declares the JSON Schema of its structured content, kept as given. Tools that return [`Json`] have one already.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Raw) -> Self {
+        self.definition.output_schema = Some(schema);
+        self
+    }
+
+    /// Whether each result is checked against the output schema, if there is one: structured content that is missing or
+    /// does not fit becomes a failure of the tool, and the log says what was wrong. Default: no.
+    ///
+    /// It needs the feature `validate`, and does nothing without.
+    #[must_use]
+    pub fn validate_output(mut self, validate: bool) -> Self {
+        self.validates_output = validate;
         self
     }
 
@@ -291,10 +348,14 @@ async fn finish<R: IntoToolResult>(
     started?.await?.into_tool_result()
 }
 
-/// Reads the arguments straight into the handler's type; absent ones are `{}`.
+/// Reads the arguments straight into the handler's type; absent ones are `{}`. The schema is asked after that.
 fn arguments<A: DeserializeOwned>(exchange: &Exchange) -> Result<A, ToolError> {
     let text = exchange.head.arguments.as_ref().map_or("{}", Raw::as_str);
-    serde_json::from_str(text).map_err(|_| misfit::<A>(text))
+    let checks = exchange.checks.as_deref();
+    match serde_json::from_str(text) {
+        Ok(arguments) => checks.map_or(Ok(()), |checks| checks.arguments(text)).map(|()| arguments),
+        Err(_) => Err(checks.and_then(|checks| checks.explain(text)).unwrap_or_else(|| misfit::<A>(text))),
+    }
 }
 
 /// Reads them again, with what is needed to name the field: only bad arguments pay for it.

@@ -17,12 +17,13 @@ use mcp_core::{
     Blame, BoxFuture, Era, Error, ErrorKind, Limits, Revision,
     client::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport},
     method::{Initialize, Method},
+    shown,
 };
 use read::{Reading, ReplyStream};
 use reqwest::{Response, Url, redirect};
 use tokio::{sync::watch, time::timeout};
 
-use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
+use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encode_value};
 
 /// A server to be spoken to over Streamable HTTP.
 ///
@@ -301,6 +302,17 @@ fn mirror(headers: &mut HeaderMap, out: &Outgoing) -> Result<(), Error> {
     if let Some(name) = &out.name {
         headers.insert(MCP_NAME, HeaderValue::from_str(&encode_value(name)).map_err(invalid)?);
     }
+    out.mirrored.iter().try_for_each(|(name, value)| mirror_argument(headers, name, value))
+}
+
+/// Specification: *Streamable HTTP, Custom Headers from Tool Parameters*.
+fn mirror_argument(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Error> {
+    let message = || format!("no header can mirror an argument as `{}`", shown(name));
+    let header = HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{name}").as_bytes());
+    let header = header.map_err(|error| Error::caused(ErrorKind::InvalidParams, message(), error))?;
+    let value = HeaderValue::from_str(&encode_value(value));
+    let value = value.map_err(|error| Error::caused(ErrorKind::InvalidParams, message(), error))?;
+    headers.insert(header, value);
     Ok(())
 }
 

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use mcp_core::shown;
+use mcp_core::{MirroredValue, shown};
 
 use super::sentinel::{self, is_field_byte, is_sentinel};
 
@@ -24,7 +24,7 @@ pub(crate) fn decode_value(header: &[u8]) -> Result<Cow<'_, str>, Invalid> {
 ///
 /// Specification: *Streamable HTTP, Server Validation*.
 pub(crate) fn matches(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
-    compare(header, body, decode_value)
+    compare(header, body, decode_value, |value| value == body)
 }
 
 /// Compares a header that is never encoded (`Mcp-Method`, `MCP-Protocol-Version`) with the value of the body.
@@ -34,17 +34,30 @@ pub(crate) fn matches(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch>
 ///
 /// Specification: *Streamable HTTP, Server Validation*.
 pub(crate) fn matches_plain(header: Option<&[u8]>, body: &str) -> Result<(), Mismatch> {
-    compare(header, body, |header| text(header).map(Cow::Borrowed))
+    compare(header, body, |header| text(header).map(Cow::Borrowed), |value| value == body)
+}
+
+/// Compares a header that mirrors an argument (`Mcp-Param-*`) with its value in the body, if it has one there.
+///
+/// Specification: *Streamable HTTP, Server Behavior for Custom Headers*.
+pub(crate) fn matches_argument(header: Option<&[u8]>, body: Option<&MirroredValue>) -> Result<(), Mismatch> {
+    match (header, body) {
+        (None, None) => Ok(()),
+        (Some(_), None) => Err(Mismatch::Unexpected),
+        (_, Some(body)) if body.is_unsafe_integer() => Err(Mismatch::Unsafe { body: shown(body.as_str()) }),
+        (header, Some(body)) => compare(header, body.as_str(), decode_value, |value| body.is(value)),
+    }
 }
 
 fn compare<'a>(
     header: Option<&'a [u8]>,
     body: &str,
     decode: impl FnOnce(&'a [u8]) -> Result<Cow<'a, str>, Invalid>,
+    is_same: impl FnOnce(&str) -> bool,
 ) -> Result<(), Mismatch> {
     let header = header.ok_or(Mismatch::Missing)?;
     match decode(header) {
-        Ok(value) if value == body => Ok(()),
+        Ok(value) if is_same(&value) => Ok(()),
         Ok(value) => Err(Mismatch::Differs { header: shown(&value), body: shown(body) }),
         Err(reason) => Err(Mismatch::Invalid { header: shown_bytes(header), reason }),
     }
@@ -68,6 +81,10 @@ pub(crate) enum Invalid {
 pub(crate) enum Mismatch {
     #[error("header is missing")]
     Missing,
+    #[error("header has no value in the body to mirror")]
+    Unexpected,
+    #[error("header cannot mirror body value '{body}': a double does not hold it exactly")]
+    Unsafe { body: String },
     #[error("header value '{header}' is invalid: {reason}")]
     Invalid { header: String, reason: Invalid },
     #[error("header value '{header}' does not match body value '{body}'")]

@@ -12,7 +12,7 @@ mod sentinel;
 mod tests;
 
 #[cfg(feature = "server")]
-pub(crate) use compare::{Mismatch, matches, matches_plain};
+pub(crate) use compare::{Mismatch, matches, matches_argument, matches_plain};
 #[cfg(feature = "client")]
 pub(crate) use encode::encode_value;
 use http::HeaderName;

@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 
+use mcp_core::{MirrorPlan, jsonrpc::Raw};
+
 use super::{
-    compare::{Invalid, Mismatch, decode_value, matches, matches_plain},
+    compare::{Invalid, Mismatch, decode_value, matches, matches_argument, matches_plain},
     encode::encode_value,
     *,
 };
@@ -195,4 +197,40 @@ fn a_mismatch_is_bounded() {
 
     let invalid = matches(Some(long.as_bytes()), "x").unwrap_err().to_string();
     assert!(invalid.len() < 600, "{invalid}");
+}
+
+#[test]
+fn an_argument_is_compared_as_what_it_is() {
+    let schema = r#"{"properties":{"v":{"type":["string","integer","boolean"],"x-mcp-header":"V"}}}"#;
+    let plan = MirrorPlan::compile(&Raw::parse(schema).unwrap()).unwrap();
+    let judged = |header: Option<&str>, body: &str| {
+        let arguments = Raw::parse(format!(r#"{{"v":{body}}}"#)).unwrap();
+        let value = plan.each(Some(&arguments)).next().unwrap().1;
+        matches_argument(header.map(str::as_bytes), value.as_ref()).map_err(|mismatch| mismatch.to_string())
+    };
+    for (header, body) in [
+        (Some("us-west1"), r#""us-west1""#),
+        (Some("=?base64?w6k=?="), r#""é""#),
+        (Some(""), r#""""#),
+        (Some("42.0"), "42"),
+        (Some("=?base64?NDI=?="), "42"),
+        (Some("true"), "true"),
+        (Some("1.5"), "1.5"),
+        (None, "null"),
+        (None, "[1]"),
+    ] {
+        assert_eq!(judged(header, body), Ok(()), "{header:?} {body}");
+    }
+    for (header, body, why) in [
+        (None, r#""a""#, "missing"),
+        (Some("a"), "null", "no value"),
+        (Some("a"), r#""b""#, "does not match"),
+        (Some("True"), "true", "does not match"),
+        (Some("42"), r#""42.0""#, "does not match"),
+        (Some("=?base64?SGVsbG8?="), r#""Hello""#, "Base64"),
+        (Some("9007199254740993"), "9007199254740993", "double"),
+    ] {
+        let message = judged(header, body).unwrap_err();
+        assert!(message.contains(why), "{header:?} {body}: {message}");
+    }
 }

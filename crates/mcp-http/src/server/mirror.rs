@@ -4,28 +4,40 @@
 
 use http::{HeaderMap, HeaderName};
 use mcp_core::{
-    Era, Exchange, Fault,
+    Era, Exchange, Fault, Server,
     method::{CallTool, Method},
 };
 
 use crate::{
-    headers::{self, MCP_METHOD, MCP_NAME, Mismatch},
+    headers::{self, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, Mismatch},
     server::single::single,
 };
 
-/// Only modern requests mirror anything.
-pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
+/// Only modern requests mirror anything. A request names its tool, so that is looked up after it was compared.
+pub(super) fn check(server: &Server, headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
     if exchange.revision().era() != Era::Modern {
         return Ok(());
     }
     let method = only(headers, &MCP_METHOD)?;
     headers::matches_plain(method, exchange.method()).map_err(|mismatch| fault("Mcp-Method", &mismatch))?;
-    match name(exchange) {
-        Some(name) => {
-            headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))
-        }
-        None => Ok(()),
+    if let Some(name) = name(exchange) {
+        headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
     }
+    arguments(server, headers, exchange)
+}
+
+/// Headers that the tool does not know are for somebody else.
+fn arguments(server: &Server, headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
+    let name = exchange.name().filter(|_| exchange.method() == CallTool::NAME);
+    let Some(plan) = name.and_then(|name| server.tools().mirror_plan(name)) else { return Ok(()) };
+    for (suffix, value) in plan.each(exchange.arguments()) {
+        let refused = |mismatch| fault(&format!("Mcp-Param-{suffix}"), &mismatch);
+        // A name that the HTTP library has no room for can stand in no request.
+        let name = HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{suffix}").as_bytes()).ok();
+        let header = name.map_or(Ok(None), |name| only(headers, &name))?;
+        headers::matches_argument(header, value.as_ref()).map_err(refused)?;
+    }
+    Ok(())
 }
 
 /// What `Mcp-Name` mirrors. A body without it is for the method to refuse.

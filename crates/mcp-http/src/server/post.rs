@@ -49,7 +49,7 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
         Inbound::One(Message::Request(request)) => {
             let exchange = server.accept(request, arrival).and_then(|exchange| {
                 let refused = |fault| server.refuse(&exchange, fault);
-                mirror::check(headers, &exchange).map_err(refused).map(|()| exchange)
+                mirror::check(server, headers, &exchange).map_err(refused).map(|()| exchange)
             });
             match exchange {
                 Ok(exchange) => respond::respond(endpoint, wanted, exchange).await,

@@ -22,7 +22,7 @@ use crate::{
 /// Starts `tools/call`.
 ///
 /// Specification: *Tools, Calling Tools*.
-pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+pub(crate) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
     let Some(name) = exchange.name() else {
         return Err(Fault::InvalidParams("`name` is missing".into()));
     };
@@ -31,6 +31,7 @@ pub(crate) fn call(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     };
     check_needs(&entry, &exchange)?;
     let timeout = entry.item.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
+    exchange.checks = entry.item.checks.clone();
     Ok(Running::start(timeout, || entry.item.handler.call(exchange)))
 }
 
