@@ -106,6 +106,8 @@ files! {
     framing: Memory Lines Stdio Http Ws;
     jsonrpc: Memory Lines Stdio Http Ws;
     lifecycle: Memory Lines Stdio Http Ws;
+    prompts: Memory Lines Stdio Http Ws;
+    resources: Memory Lines Stdio Http Ws;
     tools: Memory Lines Stdio Http Ws;
 }
 

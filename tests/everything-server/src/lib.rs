@@ -21,10 +21,10 @@ pub fn server_with(limits: Limits) -> Server {
     let mut builder = Server::builder(implementation!())
         .instructions("A server that has one of everything. Call `add` to see whether it is alive.")
         .limits(limits);
-    for tool in tools::all(&itself).into_iter().chain(conformance::all()) {
+    for tool in tools::all(&itself) {
         builder = builder.tool(tool);
     }
-    itself.get_or_init(|| builder.build()).clone()
+    itself.get_or_init(|| conformance::add_to(builder).build()).clone()
 }
 
 /// The examples of the repository's front page compile too.

@@ -52,9 +52,14 @@ impl Post {
         let Ok(message) = serde_json::from_slice::<Value>(&post.body) else { return post };
         let Some(method) = message["method"].as_str() else { return post };
         let post = post.header("Mcp-Method", method);
-        match message["params"]["name"].as_str() {
-            Some(name) if method == "tools/call" => post.header("Mcp-Name", header_value(name)),
-            _ => post,
+        let member = match method {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            _ => return post,
+        };
+        match message["params"][member].as_str() {
+            Some(name) => post.header("Mcp-Name", header_value(name)),
+            None => post,
         }
     }
 

@@ -101,7 +101,9 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
 }
 
 fn is_cacheable(result: &Map<String, Value>) -> bool {
-    ["tools", "supportedVersions"].iter().any(|member| result.contains_key(*member))
+    ["tools", "supportedVersions", "prompts", "resources", "resourceTemplates", "contents"]
+        .iter()
+        .any(|member| result.contains_key(*member))
 }
 
 fn error_object(error: &Value) -> Result<(), String> {
