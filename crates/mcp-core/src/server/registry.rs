@@ -230,7 +230,7 @@ impl<T: Listed> Entry<T> {
 
     /// The definition as `revision` has it, rendered once.
     pub(crate) fn rendered(&self, revision: Revision) -> &Raw {
-        self.rendered[revision as usize].get_or_init(|| self.item.render(revision))
+        self.rendered[revision as usize].get_or_init(|| one_line(self.item.render(revision)))
     }
 }
 
@@ -274,7 +274,7 @@ impl Listed for Tool {
         since(revision, Revision::V2025_03_26, &mut shown.annotations);
         since(revision, Revision::V2025_06_18, &mut shown.meta);
         shown.output_schema = shown.output_schema.filter(|schema| may_be_promised(schema, revision));
-        one_line(Raw::encode(&shown).unwrap_or(Raw::empty_object()))
+        Raw::encode(&shown).unwrap_or(Raw::empty_object())
     }
 }
 
@@ -288,7 +288,8 @@ fn warn_of_odd_name(name: &str) {
     }
 }
 
-/// A schema keeps the text that it was given, but a line end in it would end the frame on wires of lines.
+/// What was given as JSON, as schemas, icons and hints, keeps its text; but a line end in it would end the frame on wires of
+/// lines.
 fn one_line(raw: Raw) -> Raw {
     if !raw.as_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
         return raw;
@@ -375,6 +376,14 @@ mod tests {
         let entry = Entry::new(Tool::raw("a", schema, tool("a").handler), 0);
         let text = r#"{"name":"a","inputSchema":{ 	"type":  "object", "title": "a\nb"}}"#.replace(r"\t", "\t");
         assert_eq!(entry.rendered(Revision::V2024_11_05).as_str(), text);
+    }
+
+    #[test]
+    fn what_else_is_given_as_json_is_listed_on_one_line_too() {
+        let hints = || Raw::parse("{\n\"priority\":1\r\n}").unwrap();
+        let resource = Entry::new(Resource::fixed("x:a", "a", "text").annotate(hints()).meta(hints()), 0);
+        let text = resource.rendered(Revision::LATEST).as_str();
+        assert!(text.contains(r#""priority":1"#) && !text.contains(['\n', '\r']), "{text}");
     }
 
     #[test]
