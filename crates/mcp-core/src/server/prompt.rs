@@ -6,7 +6,7 @@ use crate::{
     BoxFuture, Context, Error, Revision, ToolError,
     server::{
         completer::Completers,
-        registry::{Listed, check_key, since},
+        registry::{Listed, check_key, describes_itself, since},
     },
     types::{Completion, GetPromptResult, PromptArgument, PromptDefinition, PromptMessage},
 };
@@ -135,34 +135,6 @@ impl Prompt {
         Self { definition, handler: Arc::new(handler), completers: Completers::default() }
     }
 
-    /// Says what it is for.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
-    #[must_use]
-    pub fn icons(mut self, icons: Raw) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// Sets its metadata, an object. From 2025-06-18 on.
-    #[must_use]
-    pub fn meta(mut self, meta: Raw) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
     /// Adds something that it can be filled in with.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
@@ -181,12 +153,6 @@ impl Prompt {
     {
         self.completers.add(argument.into(), complete);
         self
-    }
-
-    /// What it says of itself.
-    #[must_use]
-    pub fn definition(&self) -> &PromptDefinition {
-        &self.definition
     }
 }
 
@@ -217,12 +183,4 @@ impl std::fmt::Debug for Prompt {
     }
 }
 
-/// One prompt is a collection of one, so that registries take either.
-impl IntoIterator for Prompt {
-    type Item = Self;
-    type IntoIter = std::iter::Once<Self>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self)
-    }
-}
+describes_itself!(Prompt, PromptDefinition);

@@ -69,6 +69,58 @@ pub trait Listed: Clone + Send + Sync + 'static {
     fn render(&self, revision: Revision) -> Raw;
 }
 
+/// What every listed kind can say of itself, and that one of it is a collection of one.
+macro_rules! describes_itself {
+    ($kind:ident, $definition:ty) => {
+        impl $kind {
+            /// Says what it is for, or what it holds, for a model.
+            #[must_use]
+            pub fn describe(mut self, description: impl Into<String>) -> Self {
+                self.definition.description = Some(description.into());
+                self
+            }
+
+            /// Names it for people. From 2025-06-18 on.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.definition.title = Some(title.into());
+                self
+            }
+
+            /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
+            #[must_use]
+            pub fn icons(mut self, icons: $crate::jsonrpc::Raw) -> Self {
+                self.definition.icons = Some(icons);
+                self
+            }
+
+            /// Sets its metadata, an object. From 2025-06-18 on.
+            #[must_use]
+            pub fn meta(mut self, meta: $crate::jsonrpc::Raw) -> Self {
+                self.definition.meta = Some(meta);
+                self
+            }
+
+            /// What it says of itself.
+            #[must_use]
+            pub fn definition(&self) -> &$definition {
+                &self.definition
+            }
+        }
+
+        /// One is a collection of one, so that registries take either.
+        impl IntoIterator for $kind {
+            type Item = Self;
+            type IntoIter = std::iter::Once<Self>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                std::iter::once(self)
+            }
+        }
+    };
+}
+pub(crate) use describes_itself;
+
 /// Something that is listed, and what has been rendered of it.
 #[derive(Debug)]
 pub(crate) struct Entry<T> {

@@ -4,7 +4,7 @@ use mcp_jsonrpc::Raw;
 
 use crate::{
     BoxFuture, Context, Error, Revision, ToolError,
-    server::registry::{Listed, check_key, since},
+    server::registry::{Listed, check_key, describes_itself, since},
     types::{ReadResourceResult, ResourceContents, ResourceDefinition},
 };
 
@@ -110,20 +110,6 @@ impl Resource {
         Self::new(uri, name, move |_| std::future::ready(Ok::<_, ToolError>(contents.clone())))
     }
 
-    /// Says what it holds, for a model.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
     /// Sets its media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
@@ -138,31 +124,11 @@ impl Resource {
         self
     }
 
-    /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
-    #[must_use]
-    pub fn icons(mut self, icons: Raw) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
     /// Sets the hints on audience, priority and age, an object as the specification has it.
     #[must_use]
     pub fn annotate(mut self, hints: Raw) -> Self {
         self.definition.annotations = Some(hints);
         self
-    }
-
-    /// Sets its metadata, an object. From 2025-06-18 on.
-    #[must_use]
-    pub fn meta(mut self, meta: Raw) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// What it says of itself.
-    #[must_use]
-    pub fn definition(&self) -> &ResourceDefinition {
-        &self.definition
     }
 }
 
@@ -199,12 +165,4 @@ impl std::fmt::Debug for Resource {
     }
 }
 
-/// One resource is a collection of one, so that registries take either.
-impl IntoIterator for Resource {
-    type Item = Self;
-    type IntoIter = std::iter::Once<Self>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self)
-    }
-}
+describes_itself!(Resource, ResourceDefinition);

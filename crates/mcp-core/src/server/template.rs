@@ -7,7 +7,7 @@ use crate::{
     server::{
         IntoResourceResult, PromptArguments,
         completer::Completers,
-        registry::{Listed, check_key, since},
+        registry::{Listed, check_key, describes_itself, since},
     },
     types::{Completion, ReadResourceResult, ResourceTemplateDefinition},
     uri_template::{UriTemplate, Variables},
@@ -86,20 +86,6 @@ impl ResourceTemplate {
         Self { definition, template, handler: Arc::new(handler), completers: Completers::default() }
     }
 
-    /// Says what its resources hold, for a model.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
     /// Sets the media type of all its resources.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
@@ -107,24 +93,10 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
-    #[must_use]
-    pub fn icons(mut self, icons: Raw) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
     /// Sets the hints on audience, priority and age, an object as the specification has it.
     #[must_use]
     pub fn annotate(mut self, hints: Raw) -> Self {
         self.definition.annotations = Some(hints);
-        self
-    }
-
-    /// Sets its metadata, an object. From 2025-06-18 on.
-    #[must_use]
-    pub fn meta(mut self, meta: Raw) -> Self {
-        self.definition.meta = Some(meta);
         self
     }
 
@@ -139,12 +111,6 @@ impl ResourceTemplate {
     {
         self.completers.add(variable.into(), complete);
         self
-    }
-
-    /// What it says of itself.
-    #[must_use]
-    pub fn definition(&self) -> &ResourceTemplateDefinition {
-        &self.definition
     }
 }
 
@@ -181,12 +147,4 @@ impl std::fmt::Debug for ResourceTemplate {
     }
 }
 
-/// One template is a collection of one, so that registries take either.
-impl IntoIterator for ResourceTemplate {
-    type Item = Self;
-    type IntoIter = std::iter::Once<Self>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self)
-    }
-}
+describes_itself!(ResourceTemplate, ResourceTemplateDefinition);

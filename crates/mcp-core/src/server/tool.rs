@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Context, Error, Exchange, MirrorPlan, ToolError,
-    server::{dispatch::Handling, features::tools},
+    server::{dispatch::Handling, features::tools, registry::describes_itself},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
     validate::{Author, Checks},
 };
@@ -179,20 +179,6 @@ impl Tool {
         Ok(self)
     }
 
-    /// Says what it does, for a model.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
     /// Sets the hints on its behaviour.
     #[must_use]
     pub fn annotate(mut self, annotations: ToolAnnotations) -> Self {
@@ -231,12 +217,6 @@ impl Tool {
         self.timeout = Some(timeout);
         self
     }
-
-    /// What it says of itself.
-    #[must_use]
-    pub fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
 }
 
 impl std::fmt::Debug for Tool {
@@ -245,15 +225,7 @@ impl std::fmt::Debug for Tool {
     }
 }
 
-/// One tool is a collection of one, so that registries take either.
-impl IntoIterator for Tool {
-    type Item = Self;
-    type IntoIter = std::iter::Once<Self>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        std::iter::once(self)
-    }
-}
+describes_itself!(Tool, ToolDefinition);
 
 impl<F, Fut, R> ToolHandler<()> for F
 where
