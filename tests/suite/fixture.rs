@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use mcp_core::{
     Context, Json, Limits, Revision, Server, Tool, ToolError, implementation,
     jsonrpc::Raw,
-    types::{CallToolResult, ClientCapability, Content, ToolAnnotations},
+    types::{CallToolResult, ClientCapability, Content, LogLevel, ToolAnnotations},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,7 @@ fn tools() -> Vec<Tool> {
         Tool::new("chatty", chatty).describe("Tells of progress without ever waiting"),
         Tool::new("unsteady", unsteady).describe("Tells of progress that does not grow"),
         Tool::new("pretty", pretty).title("Pretty").annotate(ToolAnnotations::default()),
+        Tool::new("says", says).describe("Says something to nobody"),
         Tool::new("whoami", whoami).describe("Names the client and the revision"),
     ]
 }
@@ -162,6 +163,11 @@ async fn pretty() -> Result<CallToolResult, ToolError> {
     let mut result = CallToolResult::default().with(Content::Other(block));
     result.meta = Some(Raw::parse("{\n  \"own\": 1\n}")?);
     Ok(result)
+}
+
+async fn says(context: Context) -> Result<(), ToolError> {
+    context.log(LogLevel::Emergency, "", "x").await;
+    Ok(())
 }
 
 async fn whoami(context: Context) -> Result<String, ToolError> {

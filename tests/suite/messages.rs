@@ -103,9 +103,11 @@ macro_rules! files {
 files! {
     batches: Memory Lines Stdio Http Ws;
     cancel: Memory Lines Stdio Http Ws;
+    changes: Memory Lines Stdio Http Ws;
     framing: Memory Lines Stdio Http Ws;
     jsonrpc: Memory Lines Stdio Http Ws;
     lifecycle: Memory Lines Stdio Http Ws;
+    logging: Memory Lines Stdio Http Ws;
     prompts: Memory Lines Stdio Http Ws;
     resources: Memory Lines Stdio Http Ws;
     tools: Memory Lines Stdio Http Ws;

@@ -62,6 +62,12 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What the call of a tool gets that is not there, or that the caller does not see.
+    #[must_use]
+    pub fn unknown_tool(name: &str) -> Self {
+        Self::InvalidParams(format!("Unknown tool: {}", shown(name)).into())
+    }
+
     /// The error as the wire has it in `revision`.
     #[must_use]
     pub fn to_error(&self, revision: Revision) -> ErrorObject {

@@ -17,6 +17,8 @@ pub mod meta_key {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// What the client can do for the server while it answers.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// From which level on log messages about a request are wanted.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The server's name and version, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
@@ -46,13 +48,20 @@ pub(crate) struct Meta {
     pub(crate) version: Option<ByteString>,
     pub(crate) client_info: Option<Raw>,
     pub(crate) client_capabilities: Option<Raw>,
+    /// What the modern era reads as a log level.
+    pub(crate) log_level: Option<Raw>,
     /// What is wrong with it. It is told once the era is known, which may have other shapes than ours.
     pub(crate) fault: Option<Fault>,
 }
 
 const HEAD: [&str; 5] = ["_meta", "name", "uri", "cursor", "arguments"];
-const META: [&str; 4] =
-    [meta_key::PROGRESS_TOKEN, meta_key::PROTOCOL_VERSION, meta_key::CLIENT_INFO, meta_key::CLIENT_CAPABILITIES];
+const META: [&str; 5] = [
+    meta_key::PROGRESS_TOKEN,
+    meta_key::PROTOCOL_VERSION,
+    meta_key::CLIENT_INFO,
+    meta_key::CLIENT_CAPABILITIES,
+    meta_key::LOG_LEVEL,
+];
 
 impl Head {
     /// Scans `params`, where there are any.
@@ -96,6 +105,7 @@ impl Meta {
         self.progress_token = token.transpose().map_err(|_| not(META[0], "a string or an integer"))?;
         self.client_info = object(raw, members.get_some(2), META[2])?;
         self.client_capabilities = object(raw, members.get_some(3), META[3])?;
+        self.log_level = members.get_some(4).map(|level| raw.slice(level));
         Ok(())
     }
 }

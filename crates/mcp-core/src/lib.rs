@@ -61,11 +61,17 @@ pub use mirror::{MirrorPlan, MirroredValue};
 pub use revision::{Era, Revision, Revisions};
 pub use schemars;
 pub use server::{
-    Arrival, Context, Exchange, Json, Prompt, PromptRegistry, Registry, Reply, Resource, ResourceRegistry,
+    Arrival, Context, Exchange, Json, Principal, Prompt, PromptRegistry, Registry, Reply, Resource, ResourceRegistry,
     ResourceTemplate, Server, ServerBuilder, TemplateRegistry, Tool, ToolRegistry,
 };
 pub use shown::shown;
 pub use wire::{FrameSink, FrameSource, Wire};
+
+/// Entry points for the fuzzer.
+#[cfg(fuzzing)]
+pub mod fuzz {
+    pub use crate::uri_template::fuzz as uri_template;
+}
 
 /// The README's examples.
 #[cfg(doctest)]

@@ -30,6 +30,8 @@ pub struct Limits {
     pub queue_messages: usize,
     /// The most bytes queued for writing on one connection or stream. At least 1. Default 4 MiB.
     pub queue_bytes: usize,
+    /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
+    pub subscribed_uris: usize,
     /// The most entries in one page of a list. At least 1. Default 1000.
     pub page_size: usize,
     /// The most pages that a client follows in one list. Default 1000.
@@ -65,6 +67,7 @@ impl Default for Limits {
             waiting: 1024,
             queue_messages: 256,
             queue_bytes: 4 << 20,
+            subscribed_uris: 1024,
             page_size: 1000,
             max_pages: 1000,
             request_timeout: Duration::from_secs(30),
@@ -96,7 +99,7 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, queue_messages: usize, queue_bytes: usize, page_size: usize, max_pages: usize, request_timeout: Duration,
+    waiting: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, page_size: usize, max_pages: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }

@@ -8,7 +8,7 @@ use crate::{
     types::{
         CallToolParams, CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptParams,
         GetPromptResult, InitializeParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedParams, ReadResourceResult, ResourceParams,
+        ListResourcesResult, ListToolsResult, PaginatedParams, ReadResourceResult, ResourceParams, SetLevelParams,
     },
 };
 
@@ -92,6 +92,12 @@ methods! {
     ListResourceTemplates = "resources/templates/list", BOTH, PaginatedParams => ListResourceTemplatesResult;
     /// Reads a resource.
     ReadResource = "resources/read", BOTH, ResourceParams => ReadResourceResult;
+    /// Asks to be told when a resource changes.
+    Subscribe = "resources/subscribe", LEGACY, ResourceParams => Empty;
+    /// Asks to be told no more.
+    Unsubscribe = "resources/unsubscribe", LEGACY, ResourceParams => Empty;
+    /// Sets from which level on log messages are wanted.
+    SetLevel = "logging/setLevel", LEGACY, SetLevelParams => Empty;
     /// Completes an argument.
     Complete = "completion/complete", BOTH, CompleteParams => CompleteResult;
 }
@@ -104,6 +110,16 @@ pub mod notification {
     pub const CANCELLED: &str = "notifications/cancelled";
     /// A request goes on.
     pub const PROGRESS: &str = "notifications/progress";
+    /// A handler has something to say.
+    pub const MESSAGE: &str = "notifications/message";
+    /// The list of tools has changed.
+    pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+    /// The list of prompts has changed.
+    pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+    /// The list of resources, or of templates, has changed.
+    pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+    /// What a resource holds has changed.
+    pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 }
 
 #[cfg(test)]

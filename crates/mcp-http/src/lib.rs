@@ -12,7 +12,8 @@
 //! # client.disconnect().await; Ok(()) }
 //! ```
 //!
-//! Authentication, CORS and rate limits are layers on the router, in front of these routes.
+//! Authentication, CORS and rate limits are layers on the router, in front of these routes. Whoever authenticates tells who
+//! it is by a [`Principal`](mcp_core::Principal) in the request's extensions.
 //!
 //! Specification: *Streamable HTTP*.
 
@@ -36,7 +37,7 @@ pub use mcp_core::DEFAULT_PATH;
 #[cfg(feature = "client")]
 pub use reqwest;
 #[cfg(feature = "server")]
-pub use server::{Routes, routes, serve, serve_router};
+pub use server::{Routes, request_parts, routes, serve, serve_router};
 
 /// Entry points for the fuzzer.
 #[cfg(all(fuzzing, feature = "client"))]

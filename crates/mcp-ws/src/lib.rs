@@ -36,7 +36,7 @@ pub use http;
 #[cfg(feature = "tls")]
 pub use rustls;
 #[cfg(feature = "server")]
-pub use server::{WsLayer, WsService, serve};
+pub use server::{WsLayer, WsService, request_parts, serve};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use socket::{Socket, SocketSink, SocketSource};
 

@@ -7,7 +7,10 @@ use mcp_suite::{
     Context, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, ToolError,
     jsonrpc::Raw,
     server::PromptArguments,
-    types::{CallToolResult, ClientCapability, Completion, Content, PromptArgument, PromptMessage, ResourceContents},
+    types::{
+        CallToolResult, ClientCapability, Completion, Content, LogLevel, PromptArgument, PromptMessage,
+        ResourceContents,
+    },
     uri_template::Variables,
 };
 use schemars::JsonSchema;
@@ -40,6 +43,8 @@ fn tools() -> Vec<Tool> {
         Tool::new("test_multiple_content_types", multiple_content_types)
             .describe("Returns a text, a picture, a resource"),
         Tool::new("test_tool_with_progress", with_progress).describe("Tells of progress"),
+        Tool::new("test_tool_with_logging", with_logging).describe("Says what it does"),
+        Tool::new("test_logging_tool", logging_tool).describe("Says one thing to whoever asks for it"),
         Tool::with_schema("json_schema_2020_12_tool", json_schema(), |_, arguments| async move {
             Ok(CallToolResult::text(arguments.as_str()))
         })
@@ -85,6 +90,19 @@ async fn with_progress(context: Context) -> Result<&'static str, ToolError> {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok("Tool with progress executed successfully")
+}
+
+async fn with_logging(context: Context) -> Result<&'static str, ToolError> {
+    for step in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+        context.log(LogLevel::Info, "", step).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok("Tool with logging executed successfully")
+}
+
+async fn logging_tool(context: Context) -> Result<&'static str, ToolError> {
+    context.log(LogLevel::Info, "", "Diagnostic trace logging activated").await;
+    Ok("Logging evaluated")
 }
 
 /// What a schema may hold that no Rust type says.

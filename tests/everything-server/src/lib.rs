@@ -4,8 +4,6 @@ mod conformance;
 mod gauge;
 mod tools;
 
-use std::sync::{Arc, OnceLock};
-
 use mcp_suite::{Limits, Server, implementation};
 
 /// The server. Each call makes a new one, with counters of its own.
@@ -17,14 +15,14 @@ pub fn server() -> Server {
 /// The server with other bounds.
 #[must_use]
 pub fn server_with(limits: Limits) -> Server {
-    let itself = Arc::new(OnceLock::new());
     let mut builder = Server::builder(implementation!())
         .instructions("A server that has one of everything. Call `add` to see whether it is alive.")
-        .limits(limits);
-    for tool in tools::all(&itself) {
+        .limits(limits)
+        .logging(true);
+    for tool in tools::all() {
         builder = builder.tool(tool);
     }
-    itself.get_or_init(|| conformance::add_to(builder).build()).clone()
+    conformance::add_to(builder).build()
 }
 
 /// The examples of the repository's front page compile too.

@@ -1,19 +1,15 @@
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::time::Duration;
 
-use mcp_suite::{Context, Json, Server, Tool, ToolError};
+use mcp_suite::{Context, Json, Tool, ToolError, types::LogLevel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gauge::Gauge;
 
-/// The tools; `itself` is the server that will have them, for those that change it.
-pub(crate) fn all(itself: &Arc<OnceLock<Server>>) -> Vec<Tool> {
+/// The tools.
+pub(crate) fn all() -> Vec<Tool> {
     let gauge = Gauge::default();
     let (for_sleep, for_count) = (gauge.clone(), gauge.clone());
-    let (for_register, for_unregister) = (itself.clone(), itself.clone());
     vec![
         Tool::new("add", add).describe("Add two integers"),
         Tool::new("echo", echo).describe("Return the text"),
@@ -25,9 +21,10 @@ pub(crate) fn all(itself: &Arc<OnceLock<Server>>) -> Vec<Tool> {
         Tool::new("count", move |context, args| count(for_count.clone(), context, args))
             .describe("Count to n, telling of progress"),
         Tool::new("big", big).describe("Return a text of that many bytes"),
-        Tool::new("register", move |args| register(for_register.clone(), args)).describe("Add a tool of that name"),
-        Tool::new("unregister", move |args| unregister(for_unregister.clone(), args))
-            .describe("Remove the tool of that name"),
+        Tool::new("register", register).describe("Add a tool of that name"),
+        Tool::new("unregister", unregister).describe("Remove the tool of that name"),
+        Tool::new("touch", touch).describe("Say that a resource was updated, and whether anybody was told"),
+        Tool::new("log", log).describe("Say the text at that level"),
     ]
 }
 
@@ -114,25 +111,41 @@ struct Named {
     name: String,
 }
 
-type Itself = Arc<OnceLock<Server>>;
-
-fn registered(itself: &Itself) -> Result<&Server, ToolError> {
-    itself.get().ok_or_else(|| ToolError::new("the server is not there yet"))
-}
-
-async fn register(itself: Itself, Named { name }: Named) -> Result<String, ToolError> {
+async fn register(context: Context, Named { name }: Named) -> Result<String, ToolError> {
     let answer = format!("this is {name}");
     let tool = Tool::new(name.clone(), move || {
         let answer = answer.clone();
         async move { Ok::<_, ToolError>(answer) }
     });
-    registered(&itself)?.tools().add(tool.describe("Added while the server ran"))?;
+    context.server().tools().add(tool.describe("Added while the server ran"))?;
     Ok(format!("{name} is there"))
 }
 
-async fn unregister(itself: Itself, Named { name }: Named) -> Result<String, ToolError> {
-    match registered(&itself)?.tools().remove(&name) {
+async fn unregister(context: Context, Named { name }: Named) -> Result<String, ToolError> {
+    match context.server().tools().remove(&name) {
         true => Ok(format!("{name} is gone")),
         false => Err(ToolError::new(format!("there is no {name}"))),
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Touch {
+    uri: String,
+}
+
+async fn touch(context: Context, Touch { uri }: Touch) -> Result<bool, ToolError> {
+    Ok(context.server().resource_updated(&uri))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Log {
+    level: String,
+    logger: Option<String>,
+    text: String,
+}
+
+async fn log(context: Context, Log { level, logger, text }: Log) -> Result<(), ToolError> {
+    let level = LogLevel::parse(&level).ok_or_else(|| ToolError::new("no such level"))?;
+    context.log(level, logger.as_deref().unwrap_or_default(), text).await;
+    Ok(())
 }

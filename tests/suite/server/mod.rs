@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
 
+mod blocking;
+mod callers;
 mod cancel;
+mod hidden;
 mod in_flight;
+mod layers;
 mod limits;
+mod methods;
 mod process;
 mod property;
 mod registry;

@@ -8,7 +8,7 @@ use crate::{
     Era, Fault, Revision, Revisions,
     head::Head,
     observer::{ConnectionEvent, Observed, Role},
-    server::{Core, Exchange, Reply, legacy, legacy::Session, modern},
+    server::{Core, Exchange, Peer, Reply, Server, legacy, legacy::Session, modern},
     shown,
 };
 
@@ -20,24 +20,32 @@ pub struct Arrival<'a> {
     /// What observers are told that it came over.
     pub(crate) transport: &'static str,
     pub(crate) session: Option<&'a Arc<Session>>,
+    pub(crate) peer: Option<&'a Peer>,
 }
 
 impl<'a> Arrival<'a> {
     /// A request that came by itself: no connection, no session, no headers.
     #[must_use]
     pub fn alone() -> Self {
-        Self { version_header: None, http: false, transport: "none", session: None }
+        Self { version_header: None, http: false, transport: "none", session: None, peer: None }
     }
 
     /// A request that came over HTTP, with the value of its `MCP-Protocol-Version` header.
     #[must_use]
     pub fn http(version_header: Option<&'a str>) -> Self {
-        Self { version_header, http: true, transport: "http", session: None }
+        Self { version_header, http: true, transport: "http", session: None, peer: None }
     }
 
     /// A request that came over a shared wire.
-    pub(crate) fn duplex(session: &'a Arc<Session>, transport: &'static str) -> Self {
-        Self { version_header: None, http: false, transport, session: Some(session) }
+    pub(crate) fn duplex(session: &'a Arc<Session>, transport: &'static str, peer: &'a Peer) -> Self {
+        Self { version_header: None, http: false, transport, session: Some(session), peer: Some(peer) }
+    }
+
+    /// Says who it came from.
+    #[must_use]
+    pub fn of(mut self, peer: &'a Peer) -> Self {
+        self.peer = Some(peer);
+        self
     }
 
     pub(crate) fn connection(&self) -> ConnectionEvent {
@@ -46,12 +54,12 @@ impl<'a> Arrival<'a> {
 }
 
 /// Makes a request an exchange, or answers it with what is wrong.
-pub(super) fn accept(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
-    let (id, connection) = (request.id.clone(), arrival.connection());
+pub(super) fn accept(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
+    let (core, id, connection) = (&server.0.core, request.id.clone(), arrival.connection());
     let observed = core.observers.observed(|| Observed::incoming(&request, connection));
     // A refused request is answered as the era that its header names would have it.
     let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
-    match admit(core, request, arrival) {
+    match admit(server, request, arrival) {
         Ok(mut exchange) => {
             exchange.watch = observed.map(|observed| core.observers.start(observed.of(&exchange)));
             Ok(exchange)
@@ -72,16 +80,19 @@ pub(super) fn refuse(core: &Core, request: Request, fault: Fault, connection: Co
     reply
 }
 
-fn admit(core: &Core, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
+fn admit(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
+    let core = &server.0.core;
     let mut head = Head::scan(request.params.as_ref(), core.limits.id_bytes);
     let spoken = spoken(core.revisions, head.meta.version.as_ref(), &arrival);
     // The era comes first; but that a version cannot be read says more than that it is missing.
     let fault = head.meta.fault.take_if(|_| spoken.is_ok() || head.meta.version.is_none());
-    match (fault, spoken?) {
-        (Some(fault), _) => Err(fault),
-        (None, Spoken::Modern(revision)) => modern::accept(request, head, revision),
-        (None, Spoken::Legacy(header)) => legacy::accept(core, request, head, header, &arrival),
-    }
+    let mut exchange = match (fault, spoken?) {
+        (Some(fault), _) => return Err(fault),
+        (None, Spoken::Modern(revision)) => modern::accept(server, request, head, revision)?,
+        (None, Spoken::Legacy(header)) => legacy::accept(server, request, head, header, &arrival)?,
+    };
+    exchange.peer = arrival.peer.cloned().unwrap_or_default();
+    Ok(exchange)
 }
 
 /// What a request speaks, as far as it says so itself.

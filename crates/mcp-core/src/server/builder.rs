@@ -1,18 +1,20 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 use mcp_jsonrpc::Raw;
 use tower::{BoxError, Layer, Service};
 
 use crate::{
-    Error, Exchange, Limits, Prompt, PromptRegistry, Reply, Resource, ResourceRegistry, ResourceTemplate, Revision,
-    Revisions, Server, TemplateRegistry, Tool, ToolRegistry,
+    Error, Exchange, Limits, Prompt, Registry, Reply, Resource, ResourceTemplate, Revision, Revisions, Server, Tool,
     head::meta_key,
     observer::{Observer, Observers},
     server::{
-        Core, Inner,
+        Core, Extensions, Inner, Introduction,
+        hub::{Hub, Subject},
+        introduction::Introducer,
         layers::{self, BuildStack, Stack},
+        registry::Filter,
     },
-    types::Implementation,
+    types::{CacheHints, Implementation},
 };
 
 /// A [`Server`] in the making.
@@ -21,12 +23,20 @@ pub struct ServerBuilder {
     info: Implementation,
     tells_its_name: bool,
     instructions: Option<String>,
+    introducer: Option<Introducer>,
+    cache: CacheHints,
+    logging: bool,
+    state: Extensions,
     revisions: Revisions,
     limits: Limits,
     tools: Vec<Tool>,
     prompts: Vec<Prompt>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
+    tool_filter: Option<Filter<Tool>>,
+    prompt_filter: Option<Filter<Prompt>>,
+    resource_filter: Option<Filter<Resource>>,
+    template_filter: Option<Filter<ResourceTemplate>>,
     layers: Vec<Box<dyn BuildStack>>,
     observers: Observers,
 }
@@ -37,12 +47,20 @@ impl ServerBuilder {
             info,
             tells_its_name: true,
             instructions: None,
+            introducer: None,
+            cache: CacheHints::default(),
+            logging: false,
+            state: Extensions::default(),
             revisions: Revisions::default(),
             limits: Limits::default(),
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
+            tool_filter: None,
+            prompt_filter: None,
+            resource_filter: None,
+            template_filter: None,
             layers: Vec::new(),
             observers: Observers::default(),
         }
@@ -69,6 +87,89 @@ impl ServerBuilder {
     /// Adds a resource template.
     pub fn template(mut self, template: ResourceTemplate) -> Self {
         self.templates.push(template);
+        self
+    }
+
+    /// Shows a tool only where `shows` says so: one that is hidden is not listed, and is unknown to whoever calls it.
+    ///
+    /// It is asked for each tool of each list, so it must be quick. A layer that has to look something up first puts what
+    /// it found into [`Exchange::extensions_mut`].
+    ///
+    /// ```
+    /// # use mcp_core::{Exchange, Server, Tool, implementation};
+    /// let server = Server::builder(implementation!())
+    ///     .tool_filter(|exchange: &Exchange, tool: &Tool| {
+    ///         exchange.principal().is_some() || !tool.definition().name.starts_with("admin.")
+    ///     })
+    ///     .build();
+    /// ```
+    pub fn tool_filter(mut self, shows: impl Fn(&Exchange, &Tool) -> bool + Send + Sync + 'static) -> Self {
+        self.tool_filter = Some(Arc::new(shows));
+        self
+    }
+
+    /// Shows a prompt only where `shows` says so; see [`tool_filter`](Self::tool_filter).
+    pub fn prompt_filter(mut self, shows: impl Fn(&Exchange, &Prompt) -> bool + Send + Sync + 'static) -> Self {
+        self.prompt_filter = Some(Arc::new(shows));
+        self
+    }
+
+    /// Shows a resource only where `shows` says so; see [`tool_filter`](Self::tool_filter).
+    pub fn resource_filter(mut self, shows: impl Fn(&Exchange, &Resource) -> bool + Send + Sync + 'static) -> Self {
+        self.resource_filter = Some(Arc::new(shows));
+        self
+    }
+
+    /// Shows a resource template, and what it reads, only where `shows` says so; see [`tool_filter`](Self::tool_filter).
+    pub fn template_filter(
+        mut self,
+        shows: impl Fn(&Exchange, &ResourceTemplate) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.template_filter = Some(Arc::new(shows));
+        self
+    }
+
+    /// Makes a value known to all handlers, which get it with [`Context::state`](crate::Context::state): one of each type.
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.state.insert(state);
+        self
+    }
+
+    /// Whether clients are told what handlers say with [`Context::log`](crate::Context::log), as far as they ask for it.
+    /// Default: no.
+    ///
+    /// Specification: *Logging*.
+    pub fn logging(mut self, logging: bool) -> Self {
+        self.logging = logging;
+        self
+    }
+
+    /// Sets for how long clients of the modern era may keep lists and the like.
+    ///
+    /// Specification: *Caching*.
+    pub fn cache_hints(mut self, hints: CacheHints) -> Self {
+        self.cache = hints;
+        self
+    }
+
+    /// Makes what the server says of itself depend on who comes.
+    ///
+    /// ```
+    /// # use mcp_core::{Exchange, Server, implementation, server::Introduction};
+    /// let server = Server::builder(implementation!())
+    ///     .introduce(|exchange: &Exchange, mut introduction: Introduction| {
+    ///         if exchange.client_info().is_some_and(|client| client.name == "terse") {
+    ///             introduction.instructions = Some("Call `add`.".into());
+    ///         }
+    ///         introduction
+    ///     })
+    ///     .build();
+    /// ```
+    pub fn introduce(
+        mut self,
+        introduce: impl Fn(&Exchange, Introduction) -> Introduction + Send + Sync + 'static,
+    ) -> Self {
+        self.introducer = Some(Arc::new(introduce));
         self
     }
 
@@ -149,8 +250,11 @@ impl ServerBuilder {
     /// As [`Registry::add`](crate::Registry::add); and when no revision is accepted.
     pub fn try_build(self) -> Result<Server, Error> {
         self.revisions.check()?;
-        let (tools, prompts) = (ToolRegistry::default(), PromptRegistry::default());
-        let (resources, templates) = (ResourceRegistry::default(), TemplateRegistry::default());
+        let hub = Arc::<Hub>::default();
+        let tools = Registry::new(self.tool_filter, &hub, Subject::Tools);
+        let prompts = Registry::new(self.prompt_filter, &hub, Subject::Prompts);
+        let resources = Registry::new(self.resource_filter, &hub, Subject::Resources);
+        let templates = Registry::new(self.template_filter, &hub, Subject::Resources);
         tools.add(self.tools)?;
         prompts.add(self.prompts)?;
         resources.add(self.resources)?;
@@ -160,9 +264,15 @@ impl ServerBuilder {
             server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),
             info: self.info,
             instructions: self.instructions,
+            introducer: self.introducer,
             revisions: self.revisions,
             limits: self.limits,
             observers: self.observers,
+            cache: self.cache,
+            logging: self.logging,
+            state: self.state,
+            sequence: AtomicU64::new(1),
+            hub,
             tools,
             prompts,
             resources,

@@ -26,9 +26,9 @@ use crate::{
     lock::lock,
     mailbox::Mailbox,
     method::{Method, Ping, notification},
-    observer::{CloseReason, ConnectionEvent, Role},
+    observer::{CloseReason, ConnectionEvent, Direction, Role},
     server::{
-        Answer, accept, batch,
+        Answer, Peer, accept, batch,
         batch::Gathering,
         inflight::InFlight,
         legacy::Session,
@@ -45,10 +45,18 @@ use crate::{
 /// # Errors
 /// [`ErrorKind::TransportError`] when the wire fails.
 pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
+    serve_peer(server, wire, Peer::new()).await
+}
+
+/// The same, for whoever `peer` says is at the other end.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().shutdown_grace;
     let mut opened = server.0.core.observers.opened(ConnectionEvent { role: Role::Server, transport: W::KIND });
-    let mut connection = Connection::new(server, W::KIND, sink.writes());
+    let mut connection = Connection::new(server, W::KIND, peer, sink.writes());
     let outbox = connection.outbox.clone();
     let mut writing = std::pin::pin!(async {
         wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
@@ -87,6 +95,8 @@ struct Connection {
     next: u64,
     /// What observers are told that the wire is.
     kind: &'static str,
+    /// Who is at the other end.
+    peer: Peer,
     /// How often the wire took something, where it counts that.
     writes: Option<Arc<AtomicU64>>,
 }
@@ -127,11 +137,12 @@ fn is_over(over: Option<&AtomicBool>) {
 enum Event {
     Frame(Frame),
     Finished,
+    Changed,
     End,
 }
 
 impl Connection {
-    fn new(server: Server, kind: &'static str, writes: Option<Arc<AtomicU64>>) -> Self {
+    fn new(server: Server, kind: &'static str, peer: Peer, writes: Option<Arc<AtomicU64>>) -> Self {
         Self {
             outbox: Arc::new(Mailbox::new(server.limits())),
             server,
@@ -142,6 +153,7 @@ impl Connection {
             waiting_bytes: 0,
             next: 0,
             kind,
+            peer,
             writes,
         }
     }
@@ -161,6 +173,7 @@ impl Connection {
             match self.event(source).await? {
                 Event::Frame(frame) => self.on_frame(frame).await,
                 Event::Finished => self.start_waiting().await,
+                Event::Changed => self.on_change(),
                 Event::End => return Ok(()),
             }
             self.settled().await?;
@@ -183,10 +196,24 @@ impl Connection {
     }
 
     async fn event(&mut self, source: &mut impl FrameSource) -> io::Result<Event> {
+        let changed = async {
+            std::future::poll_fn(|cx| self.session.poll_changed(cx)).await;
+            // Until there is room, further changes are one with those that wait.
+            self.outbox.room().await;
+        };
         tokio::select! {
             biased;
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
+            () = changed, if self.session.is_ready() => Ok(Event::Changed),
             frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
+        }
+    }
+
+    fn on_change(&self) {
+        if let Some(subject) = self.session.next_change() {
+            let connection = self.arrival().connection();
+            self.server.0.core.observers.notification(connection, Direction::Outgoing, subject.method());
+            self.outbox.reply(subject.notification());
         }
     }
 
@@ -257,7 +284,7 @@ impl Connection {
             Ok(exchange) => exchange,
             Err(reply) => return self.send(&reply, &to),
         };
-        let over = exchange.progress_token().is_some().then(Arc::<AtomicBool>::default);
+        let over = exchange.may_notify().then(Arc::<AtomicBool>::default);
         if let Some(over) = over.clone() {
             exchange.outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number), over };
         }
@@ -300,8 +327,8 @@ impl Connection {
     fn on_notification(&mut self, notification: &Notification) {
         match &*notification.method {
             notification::CANCELLED => self.cancel(notification.params.as_ref()),
-            // Nothing waits for it: requests are served from the answer to `initialize` on.
-            notification::INITIALIZED => {}
+            // Requests are served from the answer to `initialize` on; only what the server tells on its own waits for it.
+            notification::INITIALIZED => self.session.ready(),
             other => tracing::debug!(method = other, "a notification of no known kind was ignored"),
         }
     }
@@ -340,7 +367,7 @@ impl Connection {
     }
 
     fn arrival(&self) -> Arrival<'_> {
-        Arrival::duplex(&self.session, self.kind)
+        Arrival::duplex(&self.session, self.kind, &self.peer)
     }
 
     fn refuse(&self, request: Request, fault: Fault, to: &Destination) {

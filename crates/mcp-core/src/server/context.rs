@@ -3,16 +3,17 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use mcp_jsonrpc::{Raw, RequestId, encode};
+use mcp_jsonrpc::{Bytes, Raw, RequestId, encode};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BoxFuture, Exchange, Revision,
+    BoxFuture, Exchange, Revision, Server, ToolError,
     head::ProgressToken,
     lock::lock,
     method::notification,
-    types::{ClientCapabilities, Implementation},
+    server::{Principal, RequestHead, outlet::Outlet},
+    types::{ClientCapabilities, Implementation, LogLevel, LogMessage, TraceContext},
 };
 
 /// What a handler knows of the call that it answers, and what it can say while it runs. Cloning is cheap.
@@ -32,6 +33,16 @@ impl Context {
         let inner = Inner { exchange, ended: CancellationToken::new(), progress: Mutex::new(f64::NEG_INFINITY) };
         let context = Self(Arc::new(inner));
         (context.clone(), Guard(context))
+    }
+
+    /// One that belongs to no handler, and says things for it.
+    #[cfg(feature = "log-layer")]
+    pub(crate) fn to_log(exchange: Exchange) -> Self {
+        Self::new(exchange).0
+    }
+
+    pub(crate) fn exchange(&self) -> &Exchange {
+        &self.0.exchange
     }
 
     /// The revision that the request speaks.
@@ -64,6 +75,74 @@ impl Context {
         self.0.exchange.client_capabilities()
     }
 
+    /// Who asks, if something in front of the server has made sure of it.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.exchange.principal()
+    }
+
+    /// The HTTP request that this one came in, or that its connection began with; `None` on other wires.
+    #[must_use]
+    pub fn request_head(&self) -> Option<&dyn RequestHead> {
+        self.0.exchange.request_head()
+    }
+
+    /// The call's place among all that the server has accepted, from 1 on: for logs, where request ids come again.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.0.exchange.sequence
+    }
+
+    /// The trace that the request is part of.
+    #[must_use]
+    pub fn trace_context(&self) -> TraceContext {
+        TraceContext::of(self.meta())
+    }
+
+    /// What a layer has put into [`Exchange::extensions_mut`].
+    #[must_use]
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.exchange.extensions.get()
+    }
+
+    /// The value of that type that the server was built with.
+    ///
+    /// ```
+    /// # use mcp_core::{Context, Server, Tool, ToolError, implementation};
+    /// struct Greeting(String);
+    ///
+    /// async fn greet(context: Context) -> Result<String, ToolError> {
+    ///     Ok(context.state::<Greeting>()?.0.clone())
+    /// }
+    ///
+    /// let builder = Server::builder(implementation!()).tool(Tool::new("greet", greet));
+    /// let server = builder.state(Greeting("Good day".into())).build();
+    /// ```
+    ///
+    /// # Errors
+    /// When it was built with none, which is told to the log by its type.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, ToolError> {
+        self.server().state().ok_or_else(|| {
+            tracing::error!(
+                state = std::any::type_name::<T>(),
+                "a handler needs a state that the server was not given"
+            );
+            ToolError::new("The server was not set up with what this needs")
+        })
+    }
+
+    /// The server that answers: to change what it offers, or to say that a resource was updated.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        self.0.exchange.server()
+    }
+
+    /// Whether the call is over; see [`cancelled`](Self::cancelled). For loops that block, as in [`Tool::blocking`](crate::Tool::blocking).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.ended.is_cancelled()
+    }
+
     /// Waits until the call is over: answered, timed out, or given up by the client.
     ///
     /// The handler's own future is dropped then, so this is for what it has spawned.
@@ -85,6 +164,39 @@ impl Context {
         Told(self.clone())
     }
 
+    /// Tells the client something, if the server was built with [`logging`](crate::ServerBuilder::logging) and the client
+    /// wants messages of that level; it is queued at once. `logger` names the part of the server that speaks, and may be
+    /// empty. It must hold no secrets.
+    ///
+    /// Where the client reads slower than this is called, messages are dropped; await what is returned to wait for
+    /// room instead.
+    ///
+    /// Specification: *Logging*.
+    pub fn log(&self, level: LogLevel, logger: &str, data: impl Serialize) -> Told {
+        if self.logs(level)
+            && let Ok(data) = Raw::encode(&data)
+        {
+            let logger = Some(logger.to_owned()).filter(|logger| !logger.is_empty());
+            self.notify(notification::MESSAGE, &LogMessage { level, logger, data }, Outlet::message);
+        }
+        Told(self.clone())
+    }
+
+    /// Whether the client wants log messages of that level.
+    #[must_use]
+    pub fn logs(&self, level: LogLevel) -> bool {
+        self.0.exchange.outlet.is_open() && self.0.exchange.log_level.is_some_and(|least| level >= least)
+    }
+
+    fn notify(&self, method: &str, params: &impl Serialize, queue: impl FnOnce(&Outlet, Bytes)) {
+        if let Ok(params) = Raw::encode(params) {
+            if let Some(watch) = &self.0.exchange.watch {
+                watch.notification(method);
+            }
+            queue(&self.0.exchange.outlet, encode::notification(method, Some(&params)));
+        }
+    }
+
     fn tell(&self, token: &ProgressToken, progress: f64, total: Option<f64>, message: String) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -103,16 +215,12 @@ impl Context {
         }
         *last = progress;
         let total = total.filter(|total| total.is_finite());
-        if let Ok(params) = Raw::encode(&Params { progress_token: token, progress, total, message }) {
-            if let Some(watch) = &self.0.exchange.watch {
-                watch.notification(notification::PROGRESS);
-            }
-            self.0.exchange.outlet.progress(encode::notification(notification::PROGRESS, Some(&params)));
-        }
+        let params = Params { progress_token: token, progress, total, message };
+        self.notify(notification::PROGRESS, &params, Outlet::progress);
     }
 }
 
-/// What [`Context::progress`] returns. The progress is queued already; awaiting this waits until the client's queue has
+/// What [`Context::progress`] and [`Context::log`] return. What is told is queued already; awaiting this waits until the client's queue has
 /// room for more.
 #[derive(Debug)]
 pub struct Told(Context);

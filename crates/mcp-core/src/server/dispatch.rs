@@ -15,7 +15,10 @@ use futures_util::{
 };
 use mcp_jsonrpc::RequestId;
 use tokio::time::Sleep;
+use tracing::Span;
 
+#[cfg(feature = "log-layer")]
+use crate::server::log_layer;
 use crate::{
     Fault, Reply, Revision,
     method::CoreMethod,
@@ -30,11 +33,15 @@ use crate::{
 /// Starts answering an exchange.
 pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
     let (id, revision) = (exchange.id.clone(), exchange.revision);
-    let state = match start(core, exchange) {
-        Ok(running) => running,
-        Err(fault) => Running::Done(Some(Err(fault))),
-    };
-    Call { id, revision, state }
+    #[cfg(feature = "log-layer")]
+    let span = log_layer::span(&exchange);
+    #[cfg(not(feature = "log-layer"))]
+    let span = Span::none();
+    // Filters, introducers, and the handler on the way to its future: what the user wrote may panic.
+    let started = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| start(core, exchange))));
+    let started = started.unwrap_or_else(|_| Err(panicked()));
+    let state = started.unwrap_or_else(|fault| Running::Done(Some(Err(fault))));
+    Call { id, revision, state, span }
 }
 
 /// The method table.
@@ -45,17 +52,22 @@ fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         return Err(fault.clone());
     }
     let body = match method {
-        CoreMethod::Initialize => legacy::initialize(core, &exchange)?,
+        CoreMethod::Initialize => legacy::initialize(core, exchange)?,
         CoreMethod::Ping => Body::default(),
-        CoreMethod::Discover => modern::discover(core)?,
+        CoreMethod::Discover => modern::discover(core, &exchange)?,
         _ if !core.offers(method) => return Err(unknown()),
-        CoreMethod::ListTools => list::list(core, &exchange, "tools", &core.tools)?,
+        CoreMethod::ListTools => list::list(core, &exchange, "tools", &core.tools, core.cache.tools)?,
         CoreMethod::CallTool => return tools::call(core, exchange),
-        CoreMethod::ListPrompts => list::list(core, &exchange, "prompts", &core.prompts)?,
+        CoreMethod::ListPrompts => list::list(core, &exchange, "prompts", &core.prompts, core.cache.prompts)?,
         CoreMethod::GetPrompt => return prompts::get(core, exchange),
-        CoreMethod::ListResources => list::list(core, &exchange, "resources", &core.resources)?,
-        CoreMethod::ListResourceTemplates => list::list(core, &exchange, "resourceTemplates", &core.templates)?,
+        CoreMethod::ListResources => list::list(core, &exchange, "resources", &core.resources, core.cache.resources)?,
+        CoreMethod::ListResourceTemplates => {
+            list::list(core, &exchange, "resourceTemplates", &core.templates, core.cache.templates)?
+        }
         CoreMethod::ReadResource => return resources::read(core, exchange),
+        CoreMethod::Subscribe => legacy::subscribe(core, &exchange)?,
+        CoreMethod::Unsubscribe => legacy::unsubscribe(&exchange)?,
+        CoreMethod::SetLevel => legacy::set_level(&exchange)?,
         CoreMethod::Complete => return completion::complete(core, exchange),
     };
     Ok(Running::Done(Some(Ok(body))))
@@ -67,6 +79,8 @@ pub(super) struct Call {
     id: RequestId,
     revision: Revision,
     state: Running,
+    /// What is logged within it is the call's.
+    span: Span,
 }
 
 /// How far a call is.
@@ -103,9 +117,8 @@ impl Timeout {
 }
 
 impl Running {
-    /// Starts a handler; a panic on the way to its future is caught as one within it is.
-    pub(crate) fn start(timeout: Option<Timeout>, start: impl FnOnce() -> Handling) -> Self {
-        let Ok(future) = catch_unwind(AssertUnwindSafe(start)) else { return Self::Done(Some(Err(panicked()))) };
+    /// A handler that is to run.
+    pub(crate) fn new(timeout: Option<Timeout>, future: Handling) -> Self {
         Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout }
     }
 
@@ -142,7 +155,8 @@ impl Future for Call {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        let revision = self.revision;
+        let Self { revision, span, .. } = &*self;
+        let (revision, _entered) = (*revision, span.clone().entered());
         self.state.poll(revision, cx).map(|outcome| Reply::new(self.id.clone(), revision, outcome))
     }
 }

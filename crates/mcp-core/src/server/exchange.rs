@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use mcp_jsonrpc::{ByteString, Raw, Request, RequestId};
 
@@ -6,8 +6,8 @@ use crate::{
     Revision,
     head::{Head, ProgressToken},
     observer::Watch,
-    server::{legacy::Session, outlet::Outlet},
-    types::{ClientCapabilities, Implementation},
+    server::{Extensions, Peer, Principal, RequestHead, Server, legacy::Session, outlet::Outlet},
+    types::{ClientCapabilities, Implementation, LogLevel},
     validate::Checks,
 };
 
@@ -16,12 +16,19 @@ use crate::{
 /// It owns shares of the message it came in and is `'static`, so layers and tasks can hold it. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Exchange {
+    pub(crate) server: Server,
+    /// Its place among all that the server has accepted.
+    pub(crate) sequence: u64,
     pub(crate) id: RequestId,
     pub(crate) method: ByteString,
     pub(crate) params: Option<Raw>,
     pub(crate) head: Head,
     pub(crate) revision: Revision,
     pub(crate) session: Option<Arc<Session>>,
+    pub(crate) peer: Peer,
+    pub(crate) extensions: Extensions,
+    /// From which level on the client wants to be told what handlers say.
+    pub(crate) log_level: Option<LogLevel>,
     pub(crate) outlet: Outlet,
     /// Who hears of it; mostly nobody.
     pub(crate) watch: Option<Arc<Watch>>,
@@ -30,9 +37,36 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(request: Request, head: Head, revision: Revision) -> Self {
+    pub(crate) fn new(server: &Server, request: Request, head: Head, revision: Revision) -> Self {
         let Request { id, method, params, .. } = request;
-        Self { id, method, params, head, revision, session: None, outlet: Outlet::None, watch: None, checks: None }
+        Self {
+            server: server.clone(),
+            sequence: server.0.core.sequence.fetch_add(1, Ordering::Relaxed),
+            id,
+            method,
+            params,
+            head,
+            revision,
+            session: None,
+            peer: Peer::new(),
+            extensions: Extensions::default(),
+            log_level: None,
+            outlet: Outlet::None,
+            watch: None,
+            checks: None,
+        }
+    }
+
+    /// The server that answers it.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Its place among all requests that the server has accepted, from 1 on. Ids come again; this does not.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// The request's id.
@@ -87,6 +121,36 @@ impl Exchange {
     #[must_use]
     pub fn progress_token(&self) -> Option<&ProgressToken> {
         self.head.meta.progress_token.as_ref()
+    }
+
+    /// Whether anything may be told before the answer: progress, or what the handler says.
+    #[must_use]
+    pub fn may_notify(&self) -> bool {
+        self.progress_token().is_some() || self.log_level.is_some()
+    }
+
+    /// Who asks, if something in front of the server has made sure of it.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.peer.principal.as_ref()
+    }
+
+    /// The HTTP request that it came in, or that its connection began with.
+    #[must_use]
+    pub fn request_head(&self) -> Option<&dyn RequestHead> {
+        self.peer.head.as_deref()
+    }
+
+    /// What layers have put in.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// The same, to put something in: handlers and filters can see it.
+    #[must_use]
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
     }
 
     /// Who the client says it is: in this request, or in the handshake of its session.

@@ -2,18 +2,25 @@
 
 mod accept;
 mod batch;
+mod blocking;
 mod builder;
 mod completer;
 mod connection;
 mod context;
 mod dispatch;
 mod exchange;
+mod extensions;
 mod features;
+mod hub;
 mod inflight;
+mod introduction;
 mod layers;
 mod legacy;
+#[cfg(feature = "log-layer")]
+mod log_layer;
 mod modern;
 mod outlet;
+mod peer;
 mod prompt;
 mod registry;
 mod reply;
@@ -25,20 +32,27 @@ mod tool;
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     task::{Context as TaskContext, Poll},
 };
 
 pub use accept::Arrival;
+pub use blocking::BlockingHandler;
 pub use builder::ServerBuilder;
-pub use connection::serve;
+pub use connection::{serve, serve_peer};
 pub use context::{Context, Told};
 pub use exchange::Exchange;
+pub use extensions::Extensions;
 use futures_util::FutureExt;
-
+use hub::{Hub, Subject};
+use introduction::Introducer;
+pub use introduction::Introduction;
 pub use layers::InnerService;
 use layers::Stack;
+#[cfg(feature = "log-layer")]
+pub use log_layer::LogLayer;
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Raw, Request, Response, decode};
+pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
 pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};
 pub use reply::Reply;
@@ -48,10 +62,10 @@ pub use template::ResourceTemplate;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
-    BoxFuture, Error, Fault, Limits, Revisions,
+    BoxFuture, Era, Error, Fault, Limits, Revisions,
     method::CoreMethod,
     observer::{Direction, Observers, Outcome, Watch},
-    types::{Implementation, ServerCapabilities},
+    types::{CacheHint, CacheHints, Implementation, ServerCapabilities},
 };
 
 /// A server: tools, and what answers for them. Cloning is cheap, and all clones are one server.
@@ -83,9 +97,17 @@ pub(crate) struct Core {
     /// The `_meta` member that names the server, if it is told.
     server_info: Option<String>,
     instructions: Option<String>,
+    introducer: Option<Introducer>,
     revisions: Revisions,
     limits: Limits,
     observers: Observers,
+    cache: CacheHints,
+    /// Whether handlers may tell the client what they have to say.
+    logging: bool,
+    state: Extensions,
+    /// How many requests were accepted, and one.
+    sequence: AtomicU64,
+    hub: Arc<Hub>,
     tools: ToolRegistry,
     prompts: PromptRegistry,
     resources: ResourceRegistry,
@@ -93,16 +115,27 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Only what something backs is advertised.
-    fn capabilities(&self) -> ServerCapabilities {
+    /// Only what something backs is advertised: changes are told to sessions.
+    fn capabilities(&self, exchange: &Exchange) -> ServerCapabilities {
+        let in_session = exchange.session.is_some();
         let offered = |method| self.offers(method).then(Raw::empty_object);
+        let live = |method, what: &'static str| {
+            let what = if in_session { what } else { "{}" };
+            self.offers(method).then(|| Raw::assume_valid(what.into()))
+        };
         ServerCapabilities {
-            tools: offered(CoreMethod::ListTools),
-            prompts: offered(CoreMethod::ListPrompts),
-            resources: offered(CoreMethod::ListResources),
+            tools: live(CoreMethod::ListTools, r#"{"listChanged":true}"#),
+            prompts: live(CoreMethod::ListPrompts, r#"{"listChanged":true}"#),
+            resources: live(CoreMethod::ListResources, r#"{"subscribe":true,"listChanged":true}"#),
             completions: offered(CoreMethod::Complete),
+            logging: offered(CoreMethod::SetLevel).filter(|_| in_session || exchange.revision.era() == Era::Modern),
             ..ServerCapabilities::default()
         }
+    }
+
+    /// An introduction that is made for one client is kept for that one.
+    fn discovery_hint(&self) -> CacheHint {
+        if self.introducer.is_some() { self.cache.discover.privately() } else { self.cache.discover }
     }
 
     /// Whether something backs a method. A client that was once told of tools gets an empty list when the last of them is
@@ -112,9 +145,12 @@ impl Core {
             CoreMethod::Initialize | CoreMethod::Ping | CoreMethod::Discover => true,
             CoreMethod::ListTools | CoreMethod::CallTool => self.tools.was_used(),
             CoreMethod::ListPrompts | CoreMethod::GetPrompt => self.prompts.was_used(),
-            CoreMethod::ListResources | CoreMethod::ListResourceTemplates | CoreMethod::ReadResource => {
-                self.resources.was_used() || self.templates.was_used()
-            }
+            CoreMethod::ListResources
+            | CoreMethod::ListResourceTemplates
+            | CoreMethod::ReadResource
+            | CoreMethod::Subscribe
+            | CoreMethod::Unsubscribe => self.resources.was_used() || self.templates.was_used(),
+            CoreMethod::SetLevel => self.logging,
             CoreMethod::Complete => {
                 self.prompts.any(|prompt| !prompt.completers.is_empty())
                     || self.templates.any(|template| !template.completers.is_empty())
@@ -155,6 +191,19 @@ impl Server {
     #[must_use]
     pub fn templates(&self) -> &TemplateRegistry {
         &self.0.core.templates
+    }
+
+    /// Says that what a resource holds has changed: whether anybody is told, who has subscribed to exactly that URI.
+    ///
+    /// Any number of changes before a client has been told of the first are one to it.
+    pub fn resource_updated(&self, uri: &str) -> bool {
+        self.0.core.hub.changed(&Subject::Resource(uri.into()))
+    }
+
+    /// The value of that type that the server was built with; see [`ServerBuilder::state`].
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.core.state.get()
     }
 
     /// The bounds that the server keeps.
@@ -224,7 +273,7 @@ impl Server {
     /// # Errors
     /// The reply to a request that is not to be served.
     pub fn accept(&self, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
-        accept::accept(&self.0.core, request, arrival)
+        accept::accept(self, request, arrival)
     }
 
     /// The answer to an exchange that is refused after all.

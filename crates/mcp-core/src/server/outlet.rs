@@ -14,14 +14,16 @@ use crate::mailbox::Mailbox;
 pub(crate) struct Queued {
     /// Which call it belongs to; calls of one connection never share a number. None once nothing can cancel it.
     pub(crate) call: Option<u64>,
+    /// Newer progress of the same call may take its place.
+    is_progress: bool,
     pub(crate) frame: Bytes,
 }
 
 impl Mailbox<Queued> {
-    /// Queues an answer, whatever is queued already.
+    /// Queues an answer, or whatever else must not be lost, over what is queued already.
     pub(crate) fn reply(&self, frame: Bytes) {
         let bytes = frame.len();
-        self.push(Queued { call: None, frame }, bytes);
+        self.push(Queued { call: None, is_progress: false, frame }, bytes);
     }
 }
 
@@ -43,14 +45,20 @@ pub(crate) enum Outlet {
 impl Outlet {
     /// Queues a progress notification; where the queue is full it replaces the newest one of the same call.
     pub(crate) fn progress(&self, frame: Bytes) {
+        self.offer(frame, true);
+    }
+
+    /// Queues a log message, or drops it where the queue is full.
+    pub(crate) fn message(&self, frame: Bytes) {
+        self.offer(frame, false);
+    }
+
+    fn offer(&self, frame: Bytes, is_progress: bool) {
         if let Self::Mailbox { mailbox, call, over } = self {
             let bytes = frame.len();
-            mailbox.offer(
-                Queued { call: *call, frame },
-                bytes,
-                |old| old.call == *call,
-                || !over.load(Ordering::SeqCst),
-            );
+            let is_older = |old: &Queued| is_progress && old.is_progress && old.call == *call;
+            let queued = Queued { call: *call, is_progress, frame };
+            mailbox.offer(queued, bytes, is_older, || !over.load(Ordering::SeqCst));
         }
     }
 

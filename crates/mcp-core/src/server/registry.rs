@@ -7,7 +7,14 @@ use arc_swap::ArcSwap;
 use bytes::BytesMut;
 use mcp_jsonrpc::{ByteString, Raw, encode};
 
-use crate::{Blame, Era, Error, ErrorKind, MirrorPlan, Prompt, Resource, ResourceTemplate, Revision, Tool, shown};
+use crate::{
+    Blame, Era, Error, ErrorKind, Exchange, Prompt, Resource, ResourceTemplate, Revision, Tool,
+    server::{
+        hub::{Hub, Subject},
+        reply::Rendered,
+    },
+    shown,
+};
 
 /// What a server offers of one kind, added to and removed from while it serves.
 ///
@@ -22,10 +29,17 @@ use crate::{Blame, Era, Error, ErrorKind, MirrorPlan, Prompt, Resource, Resource
 /// assert!(server.tools().remove("now"));
 /// # Ok::<(), mcp_core::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Registry<T> {
     snapshot: ArcSwap<Snapshot<T>>,
+    /// Whom an entry is shown to; everybody where there is none.
+    filter: Option<Filter<T>>,
+    /// Who is told of changes.
+    hub: Arc<Hub>,
+    subject: Subject,
 }
+
+/// Whether an exchange sees an entry.
+pub(crate) type Filter<T> = Arc<dyn Fn(&Exchange, &T) -> bool + Send + Sync>;
 
 /// The tools of a server.
 pub type ToolRegistry = Registry<Tool>;
@@ -87,10 +101,10 @@ macro_rules! describes_itself {
                 self
             }
 
-            /// Sets its pictures, an array of the specification's `Icon` objects. From 2025-11-25 on.
+            /// Sets its pictures. From 2025-11-25 on.
             #[must_use]
-            pub fn icons(mut self, icons: $crate::jsonrpc::Raw) -> Self {
-                self.definition.icons = Some(icons);
+            pub fn icons(mut self, icons: impl IntoIterator<Item = $crate::types::Icon>) -> Self {
+                self.definition.icons = $crate::types::Icon::all(icons);
                 self
             }
 
@@ -131,10 +145,9 @@ pub(crate) struct Entry<T> {
     rendered: [OnceLock<Raw>; Revision::ALL.len()],
 }
 
-impl<T> Default for Registry<T> {
-    fn default() -> Self {
-        let empty = Snapshot { by_key: HashMap::new(), ordered: Vec::new(), next: 0 };
-        Self { snapshot: ArcSwap::from_pointee(empty) }
+impl<T> std::fmt::Debug for Registry<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("subject", &self.subject).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -146,6 +159,9 @@ impl<T: Listed> Registry<T> {
     /// valid, as without a name or with a schema that is no good; then none is added.
     pub fn add(&self, items: impl IntoIterator<Item = T>) -> Result<(), Error> {
         let items = items.into_iter().map(T::prepared).collect::<Result<Vec<T>, Error>>()?;
+        if items.is_empty() {
+            return Ok(());
+        }
         self.change(|snapshot| items.iter().try_for_each(|item| snapshot.insert(item.clone())))
     }
 
@@ -170,6 +186,10 @@ impl<T: Listed> Registry<T> {
 
     /// Removes an entry; false if there was none of that name. Requests that run go on.
     pub fn remove(&self, key: &str) -> bool {
+        // So that nobody is told of a change that is none.
+        if self.find(key).is_none() {
+            return false;
+        }
         let mut removed = false;
         // Removing has no way to fail.
         let _ = self.change(|snapshot| {
@@ -192,8 +212,13 @@ impl<T: Listed> Registry<T> {
         self.snapshot.load().ordered.iter().map(|entry| entry.item.clone()).collect()
     }
 
-    pub(crate) fn find(&self, key: &str) -> Option<Arc<Entry<T>>> {
+    fn find(&self, key: &str) -> Option<Arc<Entry<T>>> {
         self.snapshot.load().by_key.get(key).cloned()
+    }
+
+    /// The entry of that name, if the exchange sees it: what is hidden is like what is not there.
+    pub(crate) fn find_for(&self, exchange: &Exchange, key: &str) -> Option<Arc<Entry<T>>> {
+        self.find(key).filter(|entry| self.shows(exchange, &entry.item))
     }
 
     /// Applies `change` to a copy and puts it in place, again if somebody else was quicker.
@@ -204,11 +229,30 @@ impl<T: Listed> Registry<T> {
             outcome = change(&mut new);
             if outcome.is_ok() { Arc::new(new) } else { old.clone() }
         });
+        if outcome.is_ok() {
+            self.hub.changed(&self.subject);
+        }
         outcome
     }
 }
 
 impl<T> Registry<T> {
+    /// One that is empty, and tells `hub` of changes to `subject`.
+    pub(crate) fn new(filter: Option<Filter<T>>, hub: &Arc<Hub>, subject: Subject) -> Self {
+        let empty = Snapshot { by_key: HashMap::new(), ordered: Vec::new(), next: 0 };
+        Self { snapshot: ArcSwap::from_pointee(empty), filter, hub: hub.clone(), subject }
+    }
+
+    /// Whether the exchange sees an entry.
+    pub(crate) fn shows(&self, exchange: &Exchange, item: &T) -> bool {
+        self.filter.as_ref().is_none_or(|shows| shows(exchange, item))
+    }
+
+    /// Whether all see the same.
+    pub(crate) fn is_one_for_all(&self) -> bool {
+        self.filter.is_none()
+    }
+
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -240,20 +284,25 @@ impl<T> Registry<T> {
         Some((best.0.clone(), best.1.1))
     }
 
-    /// The entries after the one numbered `after`, at most `most`, and whether more follow.
-    pub(crate) fn page(&self, after: Option<u64>, most: usize) -> (Vec<Arc<Entry<T>>>, bool) {
+    /// What `show` makes of the entries that `shows` shows after the one numbered `after`, at most `most` of them; and the
+    /// number of the last one, if more follow.
+    pub(crate) fn page<R>(
+        &self,
+        after: Option<u64>,
+        most: usize,
+        shows: impl Fn(&T) -> bool,
+        show: impl Fn(&Arc<Entry<T>>) -> R,
+    ) -> (Vec<R>, Option<u64>) {
         let snapshot = self.snapshot.load();
         let start = after.map_or(0, |after| snapshot.ordered.partition_point(|entry| entry.number <= after));
         let rest = &snapshot.ordered[start..];
-        (rest.iter().take(most).cloned().collect(), rest.len() > most)
-    }
-}
-
-impl Registry<Tool> {
-    /// What the tool of that name mirrors in HTTP headers; `None` where it mirrors nothing, or is not there.
-    #[must_use]
-    pub fn mirror_plan(&self, name: &str) -> Option<MirrorPlan> {
-        self.find(name).map(|entry| entry.item.mirror.clone()).filter(|plan| !plan.is_empty())
+        let mut shown = rest.iter().filter(|entry| shows(&entry.item));
+        let (mut page, mut last) = (Vec::with_capacity(rest.len().min(most)), None);
+        for entry in shown.by_ref().take(most) {
+            page.push(show(entry));
+            last = Some(entry.number);
+        }
+        (page, last.filter(|_| shown.next().is_some()))
     }
 }
 
@@ -275,13 +324,11 @@ impl<T: Listed> Entry<T> {
     fn new(item: T, number: u64) -> Self {
         Self { item, number, rendered: Default::default() }
     }
+}
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The definition as `revision` has it, rendered once.
-    pub(crate) fn rendered(&self, revision: Revision) -> &Raw {
+/// The definition.
+impl<T: Listed> Rendered for Entry<T> {
+    fn rendered(&self, revision: Revision) -> &Raw {
         self.rendered[revision as usize].get_or_init(|| one_line(self.item.render(revision)))
     }
 }
@@ -359,8 +406,13 @@ fn may_be_promised(output_schema: &Raw, revision: Revision) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
-    use crate::{ToolError, types::ToolAnnotations};
+    use crate::{
+        ToolError,
+        types::{Icon, IconTheme, ToolAnnotations},
+    };
 
     fn tool(name: &str) -> Tool {
         async fn nothing() -> Result<(), ToolError> {
@@ -369,13 +421,21 @@ mod tests {
         Tool::new(name, nothing)
     }
 
+    fn registry() -> ToolRegistry {
+        Registry::new(None, &Arc::default(), Subject::Tools)
+    }
+
+    fn page(registry: &ToolRegistry, after: Option<u64>, most: usize) -> (Vec<String>, Option<u64>) {
+        registry.page(after, most, |_| true, |entry| entry.item.key().to_owned())
+    }
+
     fn names(registry: &ToolRegistry) -> Vec<String> {
-        registry.page(None, 100).0.iter().map(|entry| entry.item.key().to_owned()).collect()
+        page(registry, None, 100).0
     }
 
     #[test]
     fn order_is_that_of_adding_and_a_replacement_keeps_its_place() {
-        let registry = ToolRegistry::default();
+        let registry = registry();
         registry.add(["c", "a", "b"].map(tool)).unwrap();
         registry.replace(tool("a").describe("new")).unwrap();
         assert!(registry.remove("c") && !registry.remove("c"));
@@ -386,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_once_and_a_failed_add_adds_nothing() {
-        let registry = ToolRegistry::default();
+        let registry = registry();
         registry.add(tool("a")).unwrap();
         let error = registry.add(["b", "a"].map(tool)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DuplicateRegistration);
@@ -400,26 +460,67 @@ mod tests {
             let schema = format!(r#"{{"properties":{{"p":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
             Tool::raw("a", Raw::parse(schema).unwrap(), tool("a").handler)
         };
-        let registry = ToolRegistry::default();
+        let registry = registry();
         let error = registry.add(annotated("not a name")).unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller));
         assert!(error.to_string().contains("`a`") && error.to_string().contains("`p`"), "{error}");
         registry.add(tool("a")).unwrap();
-        assert!(registry.replace(annotated("")).is_err() && registry.mirror_plan("a").is_none());
+        assert!(registry.replace(annotated("")).is_err() && registry.get("a").unwrap().mirror.is_empty());
         registry.replace(annotated("P")).unwrap();
-        assert!(registry.mirror_plan("a").is_some());
+        assert!(!registry.get("a").unwrap().mirror.is_empty());
     }
 
     #[test]
     fn pages_go_on_where_they_stopped_whatever_changes_between() {
-        let registry = ToolRegistry::default();
+        let registry = registry();
         registry.add(["a", "b", "c", "d"].map(tool)).unwrap();
-        let (first, more) = registry.page(None, 2);
-        assert!(more);
+        let (first, last) = page(&registry, None, 2);
+        assert_eq!(first, ["a", "b"]);
+        assert!(last.is_some());
         registry.remove("b");
         registry.remove("c");
-        let (second, more) = registry.page(Some(first[1].number()), 2);
-        assert_eq!((second[0].item.key(), second.len(), more), ("d", 1, false));
+        assert_eq!(page(&registry, last, 2), (vec!["d".into()], None));
+    }
+
+    #[test]
+    fn hidden_entries_count_in_no_page() {
+        let registry = registry();
+        registry.add(["a", "b", "c", "d"].map(tool)).unwrap();
+        let visible = |tool: &Tool| !matches!(tool.key(), "b" | "d");
+        let page = |after, most| registry.page(after, most, visible, |entry| entry.item.key().to_owned());
+        assert_eq!(page(None, 2), (vec!["a".into(), "c".into()], None));
+        let (first, last) = page(None, 1);
+        assert_eq!((first, page(last, 1)), (vec!["a".into()], (vec!["c".into()], None)));
+    }
+
+    #[test]
+    fn what_was_rendered_once_is_shown_to_whoever_sees_it() {
+        #[derive(Clone)]
+        struct Counted(String, Arc<AtomicUsize>);
+        impl Listed for Counted {
+            const KIND: &'static str = "counted";
+            fn key(&self) -> &str {
+                &self.0
+            }
+            fn prepared(self) -> Result<Self, Error> {
+                Ok(self)
+            }
+            fn render(&self, _: Revision) -> Raw {
+                self.1.fetch_add(1, Ordering::Relaxed);
+                Raw::empty_object()
+            }
+        }
+        let (registry, renderings) = (Registry::new(None, &Arc::default(), Subject::Tools), Arc::default());
+        registry.add((0..700).map(|index| Counted(index.to_string(), Arc::clone(&renderings)))).unwrap();
+        let list = |least: usize| {
+            let shows = |item: &Counted| item.0.parse::<usize>().unwrap() >= least;
+            registry.page(None, 1000, shows, |entry| entry.rendered(Revision::LATEST).clone()).0.len()
+        };
+        assert_eq!((list(600), renderings.load(Ordering::Relaxed)), (100, 100));
+        assert_eq!((list(0), renderings.load(Ordering::Relaxed)), (700, 700));
+        assert_eq!((list(600), list(0), renderings.load(Ordering::Relaxed)), (100, 700, 700));
+        registry.replace(Counted("5".into(), renderings.clone())).unwrap();
+        assert_eq!((list(0), renderings.load(Ordering::Relaxed)), (700, 701));
     }
 
     #[test]
@@ -440,11 +541,22 @@ mod tests {
 
     #[test]
     fn a_revision_has_only_its_own_members() {
-        let mut tool = tool("a").title("A").annotate(ToolAnnotations::default());
-        tool.definition.icons = Some(Raw::parse("[]").unwrap());
+        let tool = tool("a")
+            .title("A")
+            .annotate(
+                ToolAnnotations::default()
+                    .title("B")
+                    .read_only(true)
+                    .destructive(false)
+                    .idempotent(true)
+                    .open_world(false),
+            )
+            .icons([Icon::new("https://x/i.png").mime_type("image/png").size("48x48").theme(IconTheme::Dark)])
+            .meta(Raw::parse(r#"{"k":1}"#).unwrap());
         let entry = Entry::new(tool, 0);
         assert_eq!(entry.rendered(Revision::V2024_11_05).as_str(), r#"{"name":"a","inputSchema":{"type":"object"}}"#);
         let newest = entry.rendered(Revision::V2026_07_28).as_str();
-        assert!(newest.contains("\"title\"") && newest.contains("\"icons\"") && newest.contains("\"annotations\""));
+        let members = r#"{"name":"a","title":"A","icons":[{"src":"https://x/i.png","mimeType":"image/png","sizes":["48x48"],"theme":"dark"}],"inputSchema":{"type":"object"},"annotations":{"title":"B","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},"_meta":{"k":1}}"#;
+        assert_eq!(newest, members);
     }
 }

@@ -1,10 +1,12 @@
 //! Server path 9 of 11: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/tool.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
 
+use std::{fmt::Write as _, sync::Arc};
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_jsonrpc::{ByteString, ErrorObject, Malformed, MalformedKind, Raw, RequestId, encode};
 use serde::Serialize;
 
-use crate::{Era, Fault, Revision, observer::Outcome};
+use crate::{Era, Fault, Revision, observer::Outcome, types::CacheHint};
 
 /// The one answer to a request: a result, or why there is none.
 #[derive(Debug, Clone)]
@@ -19,12 +21,60 @@ pub struct Reply {
 pub(crate) struct Body {
     /// The members as JSON text, without the braces and without `_meta`.
     pub(crate) members: BytesMut,
+    /// What is listed, which stands behind the members.
+    pub(crate) listed: Option<Box<Entries>>,
     /// What the result itself puts into `_meta`, an object.
     pub(crate) meta: Option<Raw>,
-    /// Whether the modern era wants cache hints with it.
-    pub(crate) cacheable: bool,
+    /// The cache hint, where the modern era wants one.
+    pub(crate) cache: Option<CacheHint>,
     /// Whether it says that a tool failed.
     pub(crate) is_failure: bool,
+}
+
+/// A result's member that is an array, of entries that are rendered already: they are copied once, into the answer.
+#[derive(Clone)]
+pub(crate) struct Entries {
+    pub(crate) member: &'static str,
+    pub(crate) entries: Vec<Arc<dyn Rendered>>,
+    pub(crate) revision: Revision,
+}
+
+/// Something that is rendered once for each revision.
+pub(crate) trait Rendered: Send + Sync {
+    /// Its JSON text as `revision` has it.
+    fn rendered(&self, revision: Revision) -> &Raw;
+}
+
+impl Entries {
+    fn size(&self) -> usize {
+        8 + self.member.len() + self.texts().map(|text| text.len() + 1).sum::<usize>()
+    }
+
+    fn write(&self, out: &mut BytesMut) {
+        out.put_u8(b'"');
+        out.put_slice(self.member.as_bytes());
+        out.put_slice(br#"":["#);
+        for (index, text) in self.texts().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            out.put_slice(text);
+        }
+        out.put_u8(b']');
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().map(|entry| entry.rendered(self.revision).as_bytes())
+    }
+}
+
+impl std::fmt::Debug for Entries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries")
+            .field("member", &self.member)
+            .field("len", &self.entries.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Body {
@@ -42,9 +92,21 @@ impl Body {
         }
     }
 
-    pub(crate) fn cacheable(mut self) -> Self {
-        self.cacheable = true;
+    pub(crate) fn cached(mut self, hint: CacheHint) -> Self {
+        self.cache = Some(hint);
         self
+    }
+
+    fn has_members(&self) -> bool {
+        !self.members.is_empty() || self.listed.is_some()
+    }
+
+    fn write_members(&self, out: &mut BytesMut) {
+        out.put_slice(&self.members);
+        if let Some(listed) = &self.listed {
+            separate(out, !self.members.is_empty());
+            listed.write(out);
+        }
     }
 }
 
@@ -124,7 +186,8 @@ impl Reply {
 /// How long a result may get: what this file adds fits into the number here.
 fn room(body: &Body, server_info: Option<&str>) -> usize {
     let meta = body.meta.as_ref().map_or(0, |meta| meta.as_bytes().len());
-    80 + body.members.len() + meta + server_info.map_or(0, str::len)
+    let listed = body.listed.as_ref().map_or(0, |listed| listed.size());
+    96 + body.members.len() + listed + meta + server_info.map_or(0, str::len)
 }
 
 fn write_result(out: &mut BytesMut, revision: Revision, body: &Body, server_info: Option<&str>) {
@@ -132,7 +195,7 @@ fn write_result(out: &mut BytesMut, revision: Revision, body: &Body, server_info
         Era::Legacy => write_legacy(out, body),
         Era::Modern => write_modern(out, body, server_info.unwrap_or_default()),
     }
-    out.put_slice(&body.members);
+    body.write_members(out);
     out.put_u8(b'}');
 }
 
@@ -141,30 +204,31 @@ fn write_legacy(out: &mut BytesMut, body: &Body) {
     if let Some(meta) = &body.meta {
         out.put_slice(br#""_meta":"#);
         encode::one_line(out, meta.as_bytes());
-        separate(out, &body.members);
+        separate(out, body.has_members());
     }
 }
 
 fn write_modern(out: &mut BytesMut, body: &Body, server_info: &str) {
     let meta = body.meta.as_ref().map_or("", |meta| inner(meta.as_str()));
     out.put_slice(br#"{"resultType":"complete""#);
-    if body.cacheable {
-        out.put_slice(br#","ttlMs":0,"cacheScope":"private""#);
+    if let Some(hint) = body.cache {
+        // Writing into memory cannot fail.
+        let _ = write!(out, r#","ttlMs":{},"cacheScope":"{}""#, hint.ttl_ms(), hint.scope.as_str());
     }
     if !(meta.is_empty() && server_info.is_empty()) {
         out.put_slice(br#","_meta":{"#);
         out.put_slice(server_info.as_bytes());
         if !server_info.is_empty() {
-            separate(out, meta.as_bytes());
+            separate(out, !meta.is_empty());
         }
         encode::one_line(out, meta.as_bytes());
         out.put_u8(b'}');
     }
-    separate(out, &body.members);
+    separate(out, body.has_members());
 }
 
-fn separate(out: &mut BytesMut, members: &[u8]) {
-    if !members.is_empty() {
+fn separate(out: &mut BytesMut, more_follows: bool) {
+    if more_follows {
         out.put_u8(b',');
     }
 }
@@ -176,6 +240,8 @@ fn inner(object: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn text(revision: Revision, body: Body, info: Option<&str>) -> String {
@@ -218,8 +284,33 @@ mod tests {
             let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
             assert_eq!(text(Revision::LATEST, body(members, meta), info), expected);
         }
-        let hints = text(Revision::LATEST, body("", None).cacheable(), None);
+        let hints = text(Revision::LATEST, body("", None).cached(CacheHint::default()), None);
         assert!(hints.contains(r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#), "{hints}");
+        let hint = CacheHint::public(Duration::from_millis(1500));
+        let hints = text(Revision::LATEST, body("", None).cached(hint), None);
+        assert!(hints.contains(r#","ttlMs":1500,"cacheScope":"public"}"#), "{hints}");
+    }
+
+    impl Rendered for Raw {
+        fn rendered(&self, _: Revision) -> &Raw {
+            self
+        }
+    }
+
+    #[test]
+    fn what_is_listed_stands_behind_the_members_in_an_answer_that_is_allocated_once() {
+        let listed = |entries: Vec<Arc<dyn Rendered>>| {
+            Some(Box::new(Entries { member: "tools", entries, revision: Revision::LATEST }))
+        };
+        let entries = ["{}", "1"].map(|entry| Arc::new(Raw::parse(entry).unwrap()) as Arc<dyn Rendered>);
+        let mut listing = body(r#""nextCursor":"2""#, None);
+        listing.listed = listed(entries.to_vec());
+        assert!(text(Revision::LATEST_LEGACY, listing, None).contains(r#"{"nextCursor":"2","tools":[{},1]}"#));
+        let mut listing = body("", None);
+        listing.listed = listed(Vec::new());
+        let text = text(Revision::LATEST, listing.clone(), Some(r#""s":0"#));
+        assert!(text.contains(r#"{"resultType":"complete","_meta":{"s":0},"tools":[]}"#), "{text}");
+        assert!(text.len() <= room(&listing, Some(r#""s":0"#)) + 64);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use mcp_jsonrpc::Raw;
 use crate::{
     BoxFuture, Context, Error, Revision, ToolError,
     server::registry::{Listed, check_key, describes_itself, since},
-    types::{ReadResourceResult, ResourceContents, ResourceDefinition},
+    types::{CacheHint, ReadResourceResult, ResourceContents, ResourceDefinition},
 };
 
 /// A resource: what it says of itself, and what reads it.
@@ -22,6 +22,7 @@ use crate::{
 /// Specification: *Resources*.
 #[derive(Clone)]
 pub struct Resource {
+    pub(crate) cache: CacheHint,
     definition: ResourceDefinition,
     pub(crate) handler: Arc<dyn ResourceHandler>,
 }
@@ -98,7 +99,7 @@ impl Resource {
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
         R: IntoResourceResult,
     {
-        Self { definition: ResourceDefinition::new(uri, name), handler: Arc::new(handler) }
+        Self { cache: CacheHint::default(), definition: ResourceDefinition::new(uri, name), handler: Arc::new(handler) }
     }
 
     /// A resource that never changes: text, bytes, or contents.
@@ -124,10 +125,20 @@ impl Resource {
         self
     }
 
-    /// Sets the hints on audience, priority and age, an object as the specification has it.
+    /// Sets for how long clients of the modern era may keep what was read. Default: not at all.
+    ///
+    /// Specification: *Caching*.
     #[must_use]
-    pub fn annotate(mut self, hints: Raw) -> Self {
-        self.definition.annotations = Some(hints);
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.cache = hint;
+        self
+    }
+
+    /// Sets the hints on audience, priority and age: [`Annotations`](crate::types::Annotations), or an object as it stands on
+    /// the wire.
+    #[must_use]
+    pub fn annotate(mut self, hints: impl Into<Raw>) -> Self {
+        self.definition.annotations = Some(hints.into());
         self
     }
 }

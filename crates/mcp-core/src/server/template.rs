@@ -9,7 +9,7 @@ use crate::{
         completer::Completers,
         registry::{Listed, check_key, describes_itself, since},
     },
-    types::{Completion, ReadResourceResult, ResourceTemplateDefinition},
+    types::{CacheHint, Completion, ReadResourceResult, ResourceTemplateDefinition},
     uri_template::{UriTemplate, Variables},
 };
 
@@ -34,6 +34,7 @@ use crate::{
 /// Specification: *Resources, Resource Templates*.
 #[derive(Clone)]
 pub struct ResourceTemplate {
+    pub(crate) cache: CacheHint,
     definition: ResourceTemplateDefinition,
     /// Or what is wrong with it, which is told when it is added.
     pub(crate) template: Result<UriTemplate, String>,
@@ -83,7 +84,13 @@ impl ResourceTemplate {
             meta: None,
         };
         let template = UriTemplate::parse(&definition.uri_template).map_err(|error| error.to_string());
-        Self { definition, template, handler: Arc::new(handler), completers: Completers::default() }
+        Self {
+            cache: CacheHint::default(),
+            definition,
+            template,
+            handler: Arc::new(handler),
+            completers: Completers::default(),
+        }
     }
 
     /// Sets the media type of all its resources.
@@ -93,10 +100,20 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets the hints on audience, priority and age, an object as the specification has it.
+    /// Sets for how long clients of the modern era may keep what was read. Default: not at all.
+    ///
+    /// Specification: *Caching*.
     #[must_use]
-    pub fn annotate(mut self, hints: Raw) -> Self {
-        self.definition.annotations = Some(hints);
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.cache = hint;
+        self
+    }
+
+    /// Sets the hints on audience, priority and age: [`Annotations`](crate::types::Annotations), or an object as it stands on
+    /// the wire.
+    #[must_use]
+    pub fn annotate(mut self, hints: impl Into<Raw>) -> Self {
+        self.definition.annotations = Some(hints.into());
         self
     }
 

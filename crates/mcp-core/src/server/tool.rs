@@ -321,7 +321,7 @@ async fn finish<R: IntoToolResult>(
 }
 
 /// Reads the arguments straight into the handler's type; absent ones are `{}`. The schema is asked after that.
-fn arguments<A: DeserializeOwned>(exchange: &Exchange) -> Result<A, ToolError> {
+pub(super) fn arguments<A: DeserializeOwned>(exchange: &Exchange) -> Result<A, ToolError> {
     let text = exchange.head.arguments.as_ref().map_or("{}", Raw::as_str);
     let checks = exchange.checks.as_deref();
     match serde_json::from_str(text) {
@@ -345,12 +345,12 @@ fn misfit<A: DeserializeOwned>(text: &str) -> ToolError {
     }
 }
 
-fn no_parameters() -> Raw {
+pub(super) fn no_parameters() -> Raw {
     Raw::assume_valid(r#"{"type":"object"}"#.into())
 }
 
 /// The schema of `T` as an object's.
-fn object_schema<T: JsonSchema>() -> Raw {
+pub(super) fn object_schema<T: JsonSchema>() -> Raw {
     let mut schema = schema_of::<T>();
     schema.insert("type".into(), "object".into());
     Raw::encode(&schema).unwrap_or_else(|_| no_parameters())

@@ -105,9 +105,11 @@ impl Content {
         Self::Resource(EmbeddedResource { resource: contents, annotations: None, meta: None })
     }
 
-    /// The same block with hints on audience and priority, an object as the specification has it.
+    /// The same block with hints on audience and priority: [`Annotations`](crate::types::Annotations), or an object as it
+    /// stands on the wire.
     #[must_use]
-    pub fn annotated(mut self, hints: Raw) -> Self {
+    pub fn annotate(mut self, hints: impl Into<Raw>) -> Self {
+        let hints = hints.into();
         match &mut self {
             Self::Text(text) => text.annotations = Some(hints),
             Self::Image(media) | Self::Audio(media) => media.annotations = Some(hints),
@@ -285,11 +287,11 @@ mod tests {
     fn blocks_read_back_as_they_were_written() {
         let hints = || Raw::parse(r#"{"priority":1}"#).unwrap();
         for block in [
-            Content::text("a").annotated(hints()),
+            Content::text("a").annotate(hints()),
             Content::image([1, 2], "image/png"),
-            Content::audio([3], "audio/wav").annotated(hints()),
+            Content::audio([3], "audio/wav").annotate(hints()),
             Content::resource(ResourceContents::text("t").uri("x:t")),
-            Content::resource(ResourceContents::blob([0]).uri("x:b")).annotated(hints()),
+            Content::resource(ResourceContents::blob([0]).uri("x:b")).annotate(hints()),
             Content::link(ResourceDefinition::new("x:l", "l")),
         ] {
             let text = written(&block, Revision::LATEST);

@@ -3,6 +3,8 @@ use std::borrow::Cow;
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
+use super::Icon;
+
 /// The name and version of a client or server. Self-reported: for display and logs, never for decisions.
 ///
 /// Specification: *schema, `Implementation`*.
@@ -60,6 +62,13 @@ impl Implementation {
     #[must_use]
     pub fn description(mut self, description: impl Into<Cow<'static, str>>) -> Self {
         self.description = Some(description.into());
+        self
+    }
+
+    /// Sets its pictures.
+    #[must_use]
+    pub fn icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
+        self.icons = Icon::all(icons);
         self
     }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
 /// How grave a log message is, as syslog has it (RFC 5424); graver ones are greater.
@@ -60,6 +61,21 @@ impl LogLevel {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|level| level.as_str() == name)
     }
+}
+
+/// The parameters of `notifications/message`.
+///
+/// Specification: *Logging, Log Message Notifications*.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LogMessage {
+    /// How grave it is.
+    pub level: LogLevel,
+    /// Who says it: a part of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<String>,
+    /// What it says: a text, or any other value.
+    pub data: Raw,
 }
 
 impl fmt::Display for LogLevel {

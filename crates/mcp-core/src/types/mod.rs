@@ -1,8 +1,11 @@
 //! The protocol's data, as the specification's schema names it.
 
+mod annotations;
+mod cache;
 mod capabilities;
 mod completion;
 mod content;
+mod icon;
 mod implementation;
 mod lenient;
 mod lifecycle;
@@ -11,16 +14,20 @@ mod progress;
 mod prompt;
 mod resource;
 mod tool;
+mod trace;
 
+pub use annotations::Annotations;
+pub use cache::{CacheHint, CacheHints, CacheScope};
 pub use capabilities::{ClientCapabilities, ClientCapability, ServerCapabilities};
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
 };
 pub(crate) use content::Written;
 pub use content::{Content, EmbeddedResource, MediaContent, ResourceLink, TextContent};
+pub use icon::{Icon, IconTheme};
 pub use implementation::Implementation;
 pub use lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
-pub use logging::{LogLevel, SetLevelParams};
+pub use logging::{LogLevel, LogMessage, SetLevelParams};
 pub use progress::Progress;
 pub(crate) use prompt::WrittenMessage;
 pub use prompt::{
@@ -31,3 +38,4 @@ pub use resource::{
     ResourceDefinition, ResourceParams, ResourceTemplateDefinition,
 };
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};
+pub use trace::TraceContext;

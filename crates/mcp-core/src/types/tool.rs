@@ -58,6 +58,36 @@ pub struct ToolAnnotations {
     pub open_world_hint: Option<bool>,
 }
 
+/// A setter by value for each hint.
+macro_rules! hints {
+    ($($hint:ident = $field:ident;)*) => {
+        impl ToolAnnotations {
+            /// Names it for people, in revisions before tools had a title.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.title = Some(title.into());
+                self
+            }
+
+            $(
+                #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+                #[must_use]
+                pub fn $hint(mut self, $hint: bool) -> Self {
+                    self.$field = Some($hint);
+                    self
+                }
+            )*
+        }
+    };
+}
+
+hints! {
+    read_only = read_only_hint;
+    destructive = destructive_hint;
+    idempotent = idempotent_hint;
+    open_world = open_world_hint;
+}
+
 /// The parameters of a list method.
 ///
 /// Specification: *Pagination*.

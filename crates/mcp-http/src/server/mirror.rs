@@ -4,7 +4,8 @@
 
 use http::{HeaderMap, HeaderName};
 use mcp_core::{
-    Era, Exchange, Fault, Server,
+    Era, Exchange, Fault, MirrorPlan,
+    jsonrpc::Raw,
     method::{CallTool, Method},
 };
 
@@ -13,8 +14,8 @@ use crate::{
     server::single::single,
 };
 
-/// Only modern requests mirror anything. A request names its tool, so that is looked up after it was compared.
-pub(super) fn check(server: &Server, headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
+/// Only modern requests mirror anything. What mirrors arguments is looked at once the tool is found; see [`arguments`].
+pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
     if exchange.revision().era() != Era::Modern {
         return Ok(());
     }
@@ -23,14 +24,12 @@ pub(super) fn check(server: &Server, headers: &HeaderMap, exchange: &Exchange) -
     if let Some(name) = name(exchange) {
         headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
     }
-    arguments(server, headers, exchange)
+    Ok(())
 }
 
 /// Headers that the tool does not know are for somebody else.
-fn arguments(server: &Server, headers: &HeaderMap, exchange: &Exchange) -> Result<(), Fault> {
-    let name = exchange.name().filter(|_| exchange.method() == CallTool::NAME);
-    let Some(plan) = name.and_then(|name| server.tools().mirror_plan(name)) else { return Ok(()) };
-    for (suffix, value) in plan.each(exchange.arguments()) {
+pub(super) fn arguments(headers: &HeaderMap, plan: &MirrorPlan, arguments: Option<&Raw>) -> Result<(), Fault> {
+    for (suffix, value) in plan.each(arguments) {
         let refused = |mismatch| fault(&format!("Mcp-Param-{suffix}"), &mismatch);
         // A name that the HTTP library has no room for can stand in no request.
         let name = HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{suffix}").as_bytes()).ok();

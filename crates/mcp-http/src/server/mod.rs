@@ -2,6 +2,7 @@ mod accept_header;
 mod guard;
 mod listener;
 mod mirror;
+mod peer;
 mod post;
 mod reply;
 mod respond;
@@ -9,4 +10,5 @@ mod routes;
 mod single;
 mod sse;
 
+pub use peer::request_parts;
 pub use routes::{Routes, routes, serve, serve_router};

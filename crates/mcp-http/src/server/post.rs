@@ -18,7 +18,7 @@ use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
         accept_header::{self, Wanted},
-        mirror, reply, respond,
+        mirror, peer, reply, respond,
         routes::Endpoint,
         single,
     },
@@ -37,19 +37,22 @@ pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Respo
     }
     let asks_first = parts.headers.contains_key(header::EXPECT);
     match read(body, endpoint.server.limits(), asks_first).await {
-        Ok(body) => answer(endpoint, &parts.headers, wanted, body).await,
+        Ok(body) => answer(endpoint, parts, wanted, body).await,
         Err(refusal) => refusal,
     }
 }
 
-async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: Bytes) -> Response {
+async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> Response {
     let server = &endpoint.server;
-    let arrival = Arrival::http(single::text(headers, &MCP_PROTOCOL_VERSION));
+    let (peer, head) = peer::of(parts);
+    let headers = &head.0.headers;
+    let version = single::text(headers, &MCP_PROTOCOL_VERSION);
+    let arrival = Arrival::http(version).of(&peer);
     match server.decode(body) {
         Inbound::One(Message::Request(request)) => {
             let exchange = server.accept(request, arrival).and_then(|exchange| {
                 let refused = |fault| server.refuse(&exchange, fault);
-                mirror::check(server, headers, &exchange).map_err(refused).map(|()| exchange)
+                mirror::check(headers, &exchange).map_err(refused).map(|()| exchange)
             });
             match exchange {
                 Ok(exchange) => respond::respond(endpoint, wanted, exchange).await,
@@ -58,7 +61,7 @@ async fn answer(endpoint: &Endpoint, headers: &HeaderMap, wanted: Wanted, body: 
         }
         Inbound::One(message @ Message::Notification(_)) => {
             server.heed(&message, &arrival);
-            match server.check_version(single::text(headers, &MCP_PROTOCOL_VERSION)) {
+            match server.check_version(version) {
                 Ok(()) => accepted(),
                 Err(fault) => reply::reply(server, &Reply::refusal(None, Revision::LATEST, fault)),
             }

@@ -19,7 +19,7 @@ pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: E
     if !wanted.may_stream() {
         return at_once(server, wanted, &server.call(exchange).await);
     }
-    let stream = exchange.progress_token().is_some().then(|| CallStream::new(server.limits()));
+    let stream = exchange.may_notify().then(|| CallStream::new(server.limits()));
     if let Some(stream) = &stream {
         stream.attach(&mut exchange);
     }

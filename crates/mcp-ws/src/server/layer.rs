@@ -1,4 +1,4 @@
-//! The way in for WebSockets: an upgrade becomes a connection, which `mcp_core::server::serve` drives like any other
+//! The way in for WebSockets: an upgrade becomes a connection, which `mcp_core::server::serve_peer` drives like any other
 //! shared wire. After: `crates/mcp-core/src/server/connection.rs`.
 
 use std::{
@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use mcp_core::{
     DEFAULT_PATH, Server,
     origin::{Hosts, Origins, Refused},
+    server::{Peer, serve_peer},
 };
 use mcp_jsonrpc::{ErrorObject, code, encode};
 use tower_layer::Layer;
@@ -26,6 +27,7 @@ use crate::{
     server::{
         counted::Counted,
         handshake::{Upgrade, single},
+        peer,
     },
 };
 
@@ -33,7 +35,7 @@ use crate::{
 ///
 /// What it takes is a `GET` over HTTP/1.1 with the headers of RFC 6455: version 13 and a key of 16 bytes. Before an
 /// upgrade, `Host` and `Origin` are checked, and refused with 403 as over HTTP. Whoever wants credentials puts a layer
-/// in front of this one.
+/// in front of this one, which tells who it is by a [`Principal`](mcp_core::Principal) in the request's extensions.
 ///
 /// ```
 /// use mcp_core::{Server, implementation};
@@ -131,7 +133,7 @@ impl Endpoint {
         if let Err(refused) = self.check(parts) {
             return Some(refuse(&refused));
         }
-        tokio::spawn(serve(self.server.clone(), upgraded));
+        tokio::spawn(serve(self.server.clone(), peer::of(parts), upgraded));
         Some(upgrade.answer())
     }
 
@@ -155,7 +157,7 @@ fn refuse(refused: &Refused) -> Response {
     response
 }
 
-async fn serve(server: Server, upgraded: OnUpgrade) {
+async fn serve(server: Server, peer: Peer, upgraded: OnUpgrade) {
     let upgraded: Upgraded = match upgraded.await {
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade did not come about"),
@@ -163,7 +165,7 @@ async fn serve(server: Server, upgraded: OnUpgrade) {
     let writes = Arc::default();
     let stream = Counted { stream: TokioIo::new(upgraded), writes: Arc::clone(&writes) };
     let socket = Socket::server(stream, server.limits().message_bytes, writes).await;
-    if let Err(error) = mcp_core::server::serve(server, socket).await {
+    if let Err(error) = serve_peer(server, socket, peer).await {
         tracing::debug!(?error, "a socket ended");
     }
 }

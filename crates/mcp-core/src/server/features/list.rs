@@ -2,37 +2,39 @@
 //!
 //! Specification: *Pagination*.
 
-use bytes::{BufMut, BytesMut};
+use std::sync::Arc;
 
 use crate::{
     Fault,
-    server::{Core, Exchange, Listed, Registry, reply::Body},
+    server::{
+        Core, Exchange, Listed, Registry,
+        registry::Entry,
+        reply::{Body, Entries, Rendered},
+    },
+    types::CacheHint,
 };
 
 /// Answers a list method; `member` is the result's array.
 pub(crate) fn list<T: Listed>(
     core: &Core,
     exchange: &Exchange,
-    member: &str,
+    member: &'static str,
     registry: &Registry<T>,
+    hint: CacheHint,
 ) -> Result<Body, Fault> {
     let after =
         exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
-    let (page, more) = registry.page(after, core.limits.page_size);
-    let definitions = || page.iter().map(|entry| entry.rendered(exchange.revision).as_bytes());
-    let mut members = BytesMut::with_capacity(64 + definitions().map(|text| text.len() + 1).sum::<usize>());
-    members.put_slice(format!(r#""{member}":["#).as_bytes());
-    for (index, definition) in definitions().enumerate() {
-        if index > 0 {
-            members.put_u8(b',');
-        }
-        members.put_slice(definition);
+    let shows = |item: &T| registry.shows(exchange, item);
+    let show = |entry: &Arc<Entry<T>>| entry.clone() as Arc<dyn Rendered>;
+    let (entries, last) = registry.page(after, core.limits.page_size, shows, show);
+    let next = last.map(|last| format!(r#""nextCursor":"{}""#, write_cursor(last)));
+    let hint = if registry.is_one_for_all() { hint } else { hint.privately() };
+    Ok(Body {
+        members: next.as_deref().unwrap_or_default().into(),
+        listed: Some(Box::new(Entries { member, entries, revision: exchange.revision })),
+        ..Body::default()
     }
-    members.put_u8(b']');
-    if let (true, Some(last)) = (more, page.last()) {
-        members.put_slice(format!(r#","nextCursor":"{}""#, write_cursor(last.number())).as_bytes());
-    }
-    Ok(Body { members, ..Body::default() }.cacheable())
+    .cached(hint))
 }
 
 /// A cursor names the last entry of a page, so it stays good whatever is added or removed.

@@ -15,17 +15,16 @@ use crate::{
 /// Starts `prompts/get`.
 pub(crate) fn get(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     let Some(name) = exchange.name() else { return Err(Fault::InvalidParams("`name` is missing".into())) };
-    let Some(entry) = core.prompts.find(name) else {
+    let Some(entry) = core.prompts.find_for(&exchange, name) else {
         return Err(Fault::InvalidParams(format!("Unknown prompt: {}", shown(name)).into()));
     };
     let arguments = arguments(exchange.head.arguments.as_ref())?;
     check(&entry.item, &arguments)?;
     let revision = exchange.revision;
-    Ok(Running::start(core.handler_timeout(), || {
-        let (context, guard) = Context::new(exchange);
-        let messages = entry.item.handler.get(context, arguments);
-        Box::pin(guard.during(async move { finish(messages.await, revision) }))
-    }))
+    let (context, guard) = Context::new(exchange);
+    let messages = entry.item.handler.get(context, arguments);
+    let getting = guard.during(async move { finish(messages.await, revision) });
+    Ok(Running::new(core.handler_timeout(), Box::pin(getting)))
 }
 
 /// Arguments are strings, whatever the prompt makes of them.

@@ -8,7 +8,7 @@ use mcp_jsonrpc::encode;
 use crate::{
     BoxFuture, Context, Fault, ToolError,
     server::{Core, Exchange, dispatch::Running, features::failure, reply::Body},
-    types::ReadResourceResult,
+    types::{CacheHint, ReadResourceResult},
 };
 
 type Reading = BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
@@ -18,31 +18,42 @@ pub(crate) fn read(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     let Some(uri) = exchange.uri().map(str::to_owned) else {
         return Err(Fault::InvalidParams("`uri` is missing".into()));
     };
-    let Some((start, mime_type)) = find(core, &uri) else { return Err(Fault::ResourceNotFound(uri.into())) };
-    Ok(Running::start(core.handler_timeout(), || {
-        let (context, guard) = Context::new(exchange);
-        let reading = start(context);
-        Box::pin(guard.during(async move { finish(reading.await, &uri, mime_type) }))
-    }))
+    let Some((start, about)) = find(core, &exchange, &uri) else { return Err(Fault::ResourceNotFound(uri.into())) };
+    let (context, guard) = Context::new(exchange);
+    let contents = start(context);
+    let reading = guard.during(async move { finish(contents.await, &uri, about) });
+    Ok(Running::new(core.handler_timeout(), Box::pin(reading)))
 }
 
-/// What reads a resource, and its media type where all contents have one.
-type Found = (Box<dyn FnOnce(Context) -> Reading>, Option<String>);
+/// Whether something reads that URI.
+pub(crate) fn is_readable(core: &Core, exchange: &Exchange, uri: &str) -> bool {
+    find(core, exchange, uri).is_some()
+}
 
-fn find(core: &Core, uri: &str) -> Option<Found> {
-    if let Some(entry) = core.resources.find(uri) {
-        let mime_type = entry.item.definition().mime_type.clone();
-        return Some((Box::new(move |context| entry.item.handler.read(context)), mime_type));
+/// What all contents of a resource have.
+struct About {
+    mime_type: Option<String>,
+    cache: CacheHint,
+}
+
+/// What reads a resource.
+type Start = Box<dyn FnOnce(Context) -> Reading>;
+
+fn find(core: &Core, exchange: &Exchange, uri: &str) -> Option<(Start, About)> {
+    if let Some(entry) = core.resources.find_for(exchange, uri) {
+        let about = About { mime_type: entry.item.definition().mime_type.clone(), cache: entry.item.cache };
+        return Some((Box::new(move |context| entry.item.handler.read(context)), about));
     }
     let (entry, variables) = core.templates.best(|template| {
         let uri_template = template.template.as_ref().ok()?;
-        Some((uri_template.specificity(), uri_template.matches(uri)?))
+        let variables = uri_template.matches(uri)?;
+        core.templates.shows(exchange, template).then(|| (uri_template.specificity(), variables))
     })?;
-    let mime_type = entry.item.definition().mime_type.clone();
-    Some((Box::new(move |context| entry.item.handler.read(context, variables)), mime_type))
+    let about = About { mime_type: entry.item.definition().mime_type.clone(), cache: entry.item.cache };
+    Some((Box::new(move |context| entry.item.handler.read(context, variables)), about))
 }
 
-fn finish(outcome: Result<ReadResourceResult, ToolError>, uri: &str, mime_type: Option<String>) -> Result<Body, Fault> {
+fn finish(outcome: Result<ReadResourceResult, ToolError>, uri: &str, about: About) -> Result<Body, Fault> {
     let mut result = match outcome {
         Err(error) if error.is_not_found() => return Err(Fault::ResourceNotFound(uri.into())),
         outcome => outcome.map_err(failure)?,
@@ -50,12 +61,12 @@ fn finish(outcome: Result<ReadResourceResult, ToolError>, uri: &str, mime_type: 
     for contents in &mut result.contents {
         if contents.uri.is_empty() {
             contents.uri = uri.to_owned();
-            contents.mime_type = contents.mime_type.take().or_else(|| mime_type.clone());
+            contents.mime_type = contents.mime_type.take().or_else(|| about.mime_type.clone());
         }
     }
     let mut members =
         BytesMut::with_capacity(64 + result.contents.iter().map(|contents| contents.size()).sum::<usize>());
     members.put_slice(br#""contents":"#);
     encode::value(&mut members, &result.contents).map_err(|_| Fault::Internal)?;
-    Ok(Body { members, meta: result.meta, ..Body::default() }.cacheable())
+    Ok(Body { members, meta: result.meta, ..Body::default() }.cached(about.cache))
 }

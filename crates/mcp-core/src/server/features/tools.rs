@@ -15,7 +15,6 @@ use crate::{
         reply::Body,
         tool::Outcome,
     },
-    shown,
     types::{CallToolResult, Content, Written},
 };
 
@@ -26,13 +25,26 @@ pub(crate) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault
     let Some(name) = exchange.name() else {
         return Err(Fault::InvalidParams("`name` is missing".into()));
     };
-    let Some(entry) = core.tools.find(name) else {
-        return Err(Fault::InvalidParams(format!("Unknown tool: {}", shown(name)).into()));
+    let Some(entry) = core.tools.find_for(&exchange, name) else {
+        return Err(Fault::unknown_tool(name));
     };
+    check_headers(&entry, &exchange)?;
     check_needs(&entry, &exchange)?;
     let timeout = entry.item.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
     exchange.checks = entry.item.checks.clone();
-    Ok(Running::start(timeout, || entry.item.handler.call(exchange)))
+    Ok(Running::new(timeout, entry.item.handler.call(exchange)))
+}
+
+/// Only modern requests mirror anything.
+///
+/// Specification: *Streamable HTTP, Custom Headers*.
+fn check_headers(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
+    match exchange.request_head() {
+        Some(head) if exchange.revision.era() == Era::Modern && !entry.item.mirror.is_empty() => {
+            head.mirrors(&entry.item.mirror, exchange.arguments())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_needs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
@@ -63,7 +75,8 @@ pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault
     if result.is_error {
         members.put_slice(br#","isError":true"#);
     }
-    Ok(Body { members, meta: result.meta.map(without_server_info), cacheable: false, is_failure: result.is_error })
+    let meta = result.meta.map(without_server_info);
+    Ok(Body { members, meta, is_failure: result.is_error, ..Body::default() })
 }
 
 /// A result that came from another server says which; here it is this server's.

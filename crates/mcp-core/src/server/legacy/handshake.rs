@@ -1,25 +1,55 @@
+use mcp_jsonrpc::Raw;
+
 use crate::{
     Era, Fault, Revision,
-    server::{Core, Exchange, legacy::Handshake, reply::Body},
-    types::{InitializeParams, InitializeResult},
+    server::{Core, Exchange, hub::Subject, legacy::Handshake, reply::Body},
+    types::{InitializeParams, InitializeResult, ServerCapabilities},
 };
 
 /// Answers `initialize`: the revision asked for if the server accepts it, else the newest legacy one that it does.
 ///
 /// Specification: *2025-11-25, Lifecycle, Initialization*.
-pub(crate) fn initialize(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
-    let params = params(exchange)?;
-    let revision = negotiate(core, &params.protocol_version)?;
-    let handshake = Handshake { revision, client_info: params.client_info, capabilities: params.capabilities };
-    if exchange.session.as_ref().is_some_and(|session| !session.agree(handshake)) {
-        return Err(Fault::InvalidRequest("this connection is initialized already".into()));
+pub(crate) fn initialize(core: &Core, mut exchange: Exchange) -> Result<Body, Fault> {
+    let params = params(&exchange)?;
+    exchange.revision = negotiate(core, &params.protocol_version)?;
+    // From here on the exchange knows its client, as all that come after it do.
+    exchange.head.meta.client_info = Some(params.client_info);
+    exchange.head.meta.client_capabilities = Some(params.capabilities);
+    let (introduction, capabilities) = (core.introduction(&exchange), core.capabilities(&exchange));
+    agree(core, &exchange, &capabilities)?;
+    let body = Body::encode(&InitializeResult {
+        protocol_version: exchange.revision.to_string(),
+        capabilities,
+        server_info: introduction.info,
+        instructions: introduction.instructions,
+    })?;
+    Ok(Body { meta: introduction.meta, ..body })
+}
+
+/// The session, where there is one, is told of changes to the lists that its client knows of.
+fn agree(core: &Core, exchange: &Exchange, capabilities: &ServerCapabilities) -> Result<(), Fault> {
+    let Some(session) = &exchange.session else { return Ok(()) };
+    let meta = &exchange.head.meta;
+    let (client_info, client_capabilities) = (meta.client_info.clone(), meta.client_capabilities.clone());
+    let handshake = Handshake {
+        revision: exchange.revision,
+        client_info: client_info.unwrap_or(Raw::empty_object()),
+        capabilities: client_capabilities.unwrap_or(Raw::empty_object()),
+    };
+    let listener = core.hub.listener();
+    for (told_of, subject) in [
+        (&capabilities.tools, Subject::Tools),
+        (&capabilities.prompts, Subject::Prompts),
+        (&capabilities.resources, Subject::Resources),
+    ] {
+        if told_of.is_some() {
+            listener.listen(subject);
+        }
     }
-    Body::encode(&InitializeResult {
-        protocol_version: revision.to_string(),
-        capabilities: core.capabilities(),
-        server_info: core.info.clone(),
-        instructions: core.instructions.clone(),
-    })
+    match session.agree(handshake, listener) {
+        true => Ok(()),
+        false => Err(Fault::InvalidRequest("this connection is initialized already".into())),
+    }
 }
 
 fn params(exchange: &Exchange) -> Result<InitializeParams, Fault> {

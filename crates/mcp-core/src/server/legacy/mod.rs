@@ -2,29 +2,41 @@
 
 mod handshake;
 mod session;
+mod set_level;
+mod subscribe;
+
+use std::sync::Arc;
 
 pub(super) use handshake::initialize;
 use mcp_jsonrpc::Request;
 pub(crate) use session::{Handshake, Session};
+pub(super) use set_level::set_level;
+pub(super) use subscribe::{subscribe, unsubscribe};
 
 use crate::{
     Era, Fault, Revision, Revisions,
     head::Head,
     method::{Initialize, Method, Ping},
-    server::{Arrival, Core, Exchange},
+    server::{Arrival, Exchange, Server},
 };
 
 pub(super) fn accept(
-    core: &Core,
+    server: &Server,
     request: Request,
     head: Head,
     header: Option<Revision>,
     arrival: &Arrival<'_>,
 ) -> Result<Exchange, Fault> {
-    let revision = revision(core.revisions, &request.method, header, arrival)?;
-    let mut exchange = Exchange::new(request, head, revision);
+    let revision = revision(server.revisions(), &request.method, header, arrival)?;
+    let mut exchange = Exchange::new(server, request, head, revision);
     exchange.session = arrival.session.cloned();
+    exchange.log_level = arrival.session.filter(|_| server.0.core.logging).map(|session| session.log_level());
     Ok(exchange)
+}
+
+/// What a method needs that changes the session: where there is none, there is no such method.
+fn session(exchange: &Exchange) -> Result<&Arc<Session>, Fault> {
+    exchange.session.as_ref().ok_or_else(|| Fault::MethodNotFound(exchange.method.clone()))
 }
 
 /// What a request speaks that does not say so itself.

@@ -3,20 +3,29 @@
 mod discover;
 
 pub(super) use discover::discover;
-use mcp_jsonrpc::Request;
+use mcp_jsonrpc::{Raw, Request};
 
 use crate::{
     Fault, Revision,
     head::{Head, meta_key},
-    server::Exchange,
+    server::{Exchange, Server},
+    types::LogLevel,
 };
 
 /// Specification: *Overview, Per-request protocol fields*.
-pub(super) fn accept(request: Request, head: Head, revision: Revision) -> Result<Exchange, Fault> {
+pub(super) fn accept(server: &Server, request: Request, head: Head, revision: Revision) -> Result<Exchange, Fault> {
     if head.meta.client_capabilities.is_none() {
         return Err(missing(meta_key::CLIENT_CAPABILITIES));
     }
-    Ok(Exchange::new(request, head, revision))
+    let log_level = head.meta.log_level.as_ref().map(log_level).transpose()?;
+    let mut exchange = Exchange::new(server, request, head, revision);
+    exchange.log_level = log_level.filter(|_| server.0.core.logging);
+    Ok(exchange)
+}
+
+/// Specification: *Logging, Error Handling*.
+fn log_level(raw: &Raw) -> Result<LogLevel, Fault> {
+    raw.decode().map_err(|_| Fault::InvalidMeta(format!("`{}` is no log level", meta_key::LOG_LEVEL).into()))
 }
 
 /// The fault of a request that a header calls modern while its body does not.

@@ -1,0 +1,235 @@
+//! What has changed, and who is to be told: a mark a subject and a listener, and never a queue of messages. Bursts
+//! coalesce, and whoever reads slowly holds up nobody.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    task::{Context, Poll},
+};
+
+use futures_util::task::AtomicWaker;
+use mcp_jsonrpc::{Bytes, Raw, encode};
+
+use crate::{lock::lock, method::notification, types::ResourceParams};
+
+/// What can change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The lists of resources and of templates.
+    Resources,
+    /// What the resource of that URI holds.
+    Resource(Arc<str>),
+}
+
+impl Subject {
+    /// The method of the notification that tells of it.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Tools => notification::TOOLS_CHANGED,
+            Self::Prompts => notification::PROMPTS_CHANGED,
+            Self::Resources => notification::RESOURCES_CHANGED,
+            Self::Resource(_) => notification::RESOURCE_UPDATED,
+        }
+    }
+
+    /// The notification that tells of it, as a legacy session gets it.
+    pub(crate) fn notification(&self) -> Bytes {
+        let params = match self {
+            Self::Resource(uri) => Raw::encode(&ResourceParams { uri: uri.as_ref().to_owned() }).ok(),
+            _ => None,
+        };
+        encode::notification(self.method(), params.as_ref())
+    }
+}
+
+/// Who listens to what.
+#[derive(Debug, Default)]
+pub(crate) struct Hub(Mutex<Listeners>);
+
+#[derive(Debug, Default)]
+struct Listeners {
+    by_subject: HashMap<Subject, HashMap<u64, Arc<Marks>>>,
+    /// What the next listener is numbered.
+    next: u64,
+}
+
+/// What a listener has not been told yet.
+#[derive(Debug, Default)]
+struct Marks {
+    state: Mutex<State>,
+    waker: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is listened to, and whether it is marked.
+    subjects: HashMap<Subject, bool>,
+    /// What is marked, in the order in which it changed.
+    marked: VecDeque<Subject>,
+}
+
+impl Hub {
+    /// Something has changed; whether anybody listens.
+    pub(crate) fn changed(&self, subject: &Subject) -> bool {
+        let listeners = lock(&self.0);
+        let Some(interested) = listeners.by_subject.get(subject) else { return false };
+        interested.values().for_each(|marks| marks.mark(subject));
+        true
+    }
+
+    /// Somebody who listens to nothing yet.
+    pub(crate) fn listener(self: &Arc<Self>) -> Listener {
+        let mut listeners = lock(&self.0);
+        listeners.next += 1;
+        Listener { hub: self.clone(), number: listeners.next, marks: Arc::default() }
+    }
+}
+
+impl Marks {
+    fn mark(&self, subject: &Subject) {
+        let mut state = lock(&self.state);
+        if let Some(is_marked) = state.subjects.get_mut(subject).filter(|is_marked| !**is_marked) {
+            *is_marked = true;
+            state.marked.push_back(subject.clone());
+            drop(state);
+            self.waker.wake();
+        }
+    }
+}
+
+/// Who is told of changes, one after the other. It is forgotten when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    hub: Arc<Hub>,
+    number: u64,
+    marks: Arc<Marks>,
+}
+
+impl Listener {
+    /// Listens to a subject, from now on.
+    pub(crate) fn listen(&self, subject: Subject) {
+        let mut listeners = lock(&self.hub.0);
+        listeners.by_subject.entry(subject.clone()).or_default().insert(self.number, self.marks.clone());
+        self.state().subjects.entry(subject).or_insert(false);
+    }
+
+    /// Listens to it no more. What was marked is not told either.
+    pub(crate) fn ignore(&self, subject: &Subject) {
+        self.hub.forget(subject, self.number);
+        let mut state = self.state();
+        if state.subjects.remove(subject) == Some(true) {
+            state.marked.retain(|marked| marked != subject);
+        }
+    }
+
+    /// How many subjects are listened to for which `is_so`.
+    pub(crate) fn count(&self, is_so: impl Fn(&Subject) -> bool) -> usize {
+        self.state().subjects.keys().filter(|subject| is_so(subject)).count()
+    }
+
+    pub(crate) fn listens(&self, subject: &Subject) -> bool {
+        self.state().subjects.contains_key(subject)
+    }
+
+    /// Whether anything has changed; [`next`](Self::next) says what.
+    pub(crate) fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // From here on nothing is missed, so looking comes after.
+        self.marks.waker.register(cx.waker());
+        if self.state().marked.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// What has changed and is now told.
+    pub(crate) fn next(&self) -> Option<Subject> {
+        let mut state = self.state();
+        let subject = state.marked.pop_front()?;
+        state.subjects.insert(subject.clone(), false);
+        Some(subject)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.marks.state)
+    }
+}
+
+impl Hub {
+    fn forget(&self, subject: &Subject, number: u64) {
+        let mut listeners = lock(&self.0);
+        if let Some(interested) = listeners.by_subject.get_mut(subject) {
+            interested.remove(&number);
+            if interested.is_empty() {
+                listeners.by_subject.remove(subject);
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let subjects = std::mem::take(&mut self.state().subjects);
+        subjects.keys().for_each(|subject| self.hub.forget(subject, self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(uri: &str) -> Subject {
+        Subject::Resource(uri.into())
+    }
+
+    fn told(listener: &Listener) -> Vec<Subject> {
+        std::iter::from_fn(|| listener.next()).collect()
+    }
+
+    #[test]
+    fn bursts_coalesce_and_order_is_that_of_the_first_change() {
+        let hub = Arc::<Hub>::default();
+        let (slow, other) = (hub.listener(), hub.listener());
+        slow.listen(Subject::Tools);
+        slow.listen(uri("x:a"));
+        other.listen(Subject::Tools);
+        for _ in 0..1000 {
+            assert!(hub.changed(&uri("x:a")) && hub.changed(&Subject::Tools));
+        }
+        assert!(!hub.changed(&Subject::Prompts) && !hub.changed(&uri("x:b")));
+        assert_eq!(told(&slow), [uri("x:a"), Subject::Tools]);
+        assert_eq!(told(&other), [Subject::Tools]);
+        hub.changed(&uri("x:a"));
+        assert_eq!(told(&slow), [uri("x:a")]);
+    }
+
+    #[test]
+    fn what_is_not_listened_to_any_more_leaves_nothing_behind() {
+        let hub = Arc::<Hub>::default();
+        let listener = hub.listener();
+        for _ in 0..100 {
+            listener.listen(uri("x:a"));
+            assert!(hub.changed(&uri("x:a")));
+            listener.ignore(&uri("x:a"));
+        }
+        listener.ignore(&uri("x:never"));
+        assert!(told(&listener).is_empty() && !hub.changed(&uri("x:a")));
+        listener.listen(Subject::Prompts);
+        drop(listener);
+        assert!(!hub.changed(&Subject::Prompts) && lock(&hub.0).by_subject.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_change_wakes_who_waits() {
+        let hub = Arc::<Hub>::default();
+        let listener = hub.listener();
+        listener.listen(Subject::Resources);
+        let waiting = tokio::spawn(async move {
+            std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
+            listener.next()
+        });
+        tokio::task::yield_now().await;
+        hub.changed(&Subject::Resources);
+        assert_eq!(waiting.await.unwrap(), Some(Subject::Resources));
+    }
+}

@@ -1,0 +1,92 @@
+//! Every request that the specification lets a client send, in every revision.
+
+use mcp_core::{Era, Revision};
+use serde_json::{Value, json};
+
+use crate::duplex::Peer;
+
+/// A request, the revisions that have it, and parameters that fit.
+struct Row(&'static str, fn(Revision) -> bool, &'static str);
+
+const ANY: fn(Revision) -> bool = |_| true;
+const LEGACY: fn(Revision) -> bool = |revision| revision.era() == Era::Legacy;
+const MODERN: fn(Revision) -> bool = |revision| revision.era() == Era::Modern;
+const TASKS: fn(Revision) -> bool = |revision| revision == Revision::V2025_11_25;
+
+/// `ClientRequest` of the schema of each revision.
+const REQUESTS: &[Row] = &[
+    Row(
+        "initialize",
+        LEGACY,
+        r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}"#,
+    ),
+    Row("ping", LEGACY, "{}"),
+    Row("server/discover", MODERN, "{}"),
+    Row("tools/list", ANY, "{}"),
+    Row("tools/call", ANY, r#"{"name":"echo","arguments":{"text":"x"}}"#),
+    Row("prompts/list", ANY, "{}"),
+    Row("prompts/get", ANY, r#"{"name":"test_simple_prompt"}"#),
+    Row("resources/list", ANY, "{}"),
+    Row("resources/templates/list", ANY, "{}"),
+    Row("resources/read", ANY, r#"{"uri":"test://static-text"}"#),
+    Row("resources/subscribe", LEGACY, r#"{"uri":"test://static-text"}"#),
+    Row("resources/unsubscribe", LEGACY, r#"{"uri":"test://static-text"}"#),
+    Row(
+        "completion/complete",
+        ANY,
+        r#"{"ref":{"type":"ref/prompt","name":"test_prompt_with_arguments"},"argument":{"name":"arg1","value":""}}"#,
+    ),
+    Row("logging/setLevel", LEGACY, r#"{"level":"info"}"#),
+    Row("subscriptions/listen", MODERN, r#"{"notifications":{"toolsListChanged":true}}"#),
+    Row("tasks/get", TASKS, r#"{"taskId":"1"}"#),
+    Row("tasks/result", TASKS, r#"{"taskId":"1"}"#),
+    Row("tasks/cancel", TASKS, r#"{"taskId":"1"}"#),
+    Row("tasks/list", TASKS, "{}"),
+];
+
+/// What the server does not answer, and why.
+const UNSUPPORTED: &[(&str, &str)] = &[
+    ("subscriptions/listen", "the streams of the modern era that stay open are not built yet"),
+    ("tasks/get", "tasks are experimental in 2025-11-25; the extension that took their place is not built yet"),
+    ("tasks/result", "as tasks/get"),
+    ("tasks/cancel", "as tasks/get"),
+    ("tasks/list", "as tasks/get"),
+];
+
+async fn answer(revision: Revision, method: &str, params: &str) -> Value {
+    let mut peer = Peer::memory(everything_server::server());
+    let mut params: Value = serde_json::from_str(params).unwrap();
+    if revision.era() == Era::Modern {
+        params["_meta"] = super::modern_meta();
+    } else if method != "initialize" {
+        let client = json!({ "name": "t", "version": "0" });
+        let hello = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
+        peer.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello }).to_string()).await;
+        assert_eq!(peer.hear().await["result"]["protocolVersion"], revision.as_str());
+    }
+    peer.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()).await;
+    peer.hear().await
+}
+
+/// What a revision has is answered with a result; what it has not, and what is declared unsupported, is not found.
+#[tokio::test(start_paused = true)]
+async fn every_request_of_every_revision_is_answered() {
+    for revision in Revision::ALL {
+        for Row(method, has, params) in REQUESTS {
+            let answer = answer(*revision, method, params).await;
+            let is_supported = has(*revision) && UNSUPPORTED.iter().all(|(unsupported, _)| unsupported != method);
+            match is_supported {
+                true => assert!(answer["result"].is_object(), "{revision} {method}: {answer}"),
+                false => assert_eq!(answer["error"]["code"], -32601, "{revision} {method}: {answer}"),
+            }
+        }
+    }
+}
+
+/// A method that the server answers by now must not be declared unsupported.
+#[test]
+fn every_exception_is_a_request_and_has_a_reason() {
+    for (method, reason) in UNSUPPORTED {
+        assert!(REQUESTS.iter().any(|Row(request, ..)| request == method) && !reason.is_empty(), "{method}");
+    }
+}
