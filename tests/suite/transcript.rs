@@ -41,6 +41,7 @@
 //! | `limits` | bounds of the server: `in_flight=2 handler=100ms` |
 //! | `accepts` | the revisions that the server accepts (`odd` only) |
 //! | `origins`, `hosts`, `bind`, `streaming`, `path` | how the HTTP routes are set up |
+//! | `sessions` | with any value, the HTTP routes have sessions for the legacy era |
 
 use mcp_core::{Limits, Revision};
 use mcp_test::transcript::{Case, Format};
@@ -48,7 +49,7 @@ use mcp_test::transcript::{Case, Format};
 /// The cases of a file, or the first line that means nothing.
 pub(crate) fn parse(text: &str) -> Result<Vec<Case>, String> {
     let format = Format::new()
-        .settings(["on", "server", "accepts", "origins", "hosts", "bind", "streaming", "path"])
+        .settings(["on", "server", "accepts", "origins", "hosts", "bind", "streaming", "path", "sessions"])
         .repeatable(["limits"])
         .steps([">raw", ">drip", "<e", "<k"]);
     Ok(format.parse(text)?)

@@ -45,6 +45,7 @@ mod revision;
 /// The server: build one, serve it on a wire, hand it single messages.
 pub mod server;
 mod shown;
+pub mod store;
 pub mod types;
 pub mod uri_template;
 mod validate;

@@ -32,6 +32,26 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
+    /// The most legacy sessions of an HTTP server; a further `initialize` is 503. A server's. Default 10,000.
+    pub sessions: usize,
+    /// How long a session lives without a request, an open call or an open stream. A server's. Default 1 h.
+    pub session_idle: Duration,
+    /// How long a session lives that has only been initialized. A server's. Default 60 s.
+    pub session_provisional: Duration,
+    /// For how long an open call or stream holds its session each time it renews it, which it does three times as often.
+    /// Where there are streams, no renewal is shorter. A server's. Default 15 s.
+    pub session_lease: Duration,
+    /// The most streams that a session has open for what belongs to no request; a further GET is 409, and with 0 every GET is
+    /// 405. A server's. Default 1.
+    pub session_streams: usize,
+    /// The most events kept of a session, for clients that lost their connection. A server's. Default 1024.
+    pub session_events: usize,
+    /// The most bytes of events kept of a session, but for the newest event. A server's. Default 1 MiB.
+    pub session_event_bytes: usize,
+    /// The most bytes of events kept of all sessions. A server's. Default 256 MiB.
+    pub all_event_bytes: usize,
+    /// How long events are kept. A server's. Default 5 min.
+    pub session_event_age: Duration,
     /// The most entries in one page of a list. At least 1. Default 1000.
     pub page_size: usize,
     /// The most pages that a client follows in one list. Default 1000.
@@ -68,6 +88,15 @@ impl Default for Limits {
             queue_messages: 256,
             queue_bytes: 4 << 20,
             subscribed_uris: 1024,
+            sessions: 10_000,
+            session_idle: Duration::from_secs(3600),
+            session_provisional: Duration::from_secs(60),
+            session_lease: Duration::from_secs(15),
+            session_streams: 1,
+            session_events: 1024,
+            session_event_bytes: 1 << 20,
+            all_event_bytes: 256 << 20,
+            session_event_age: Duration::from_secs(300),
             page_size: 1000,
             max_pages: 1000,
             request_timeout: Duration::from_secs(30),
@@ -99,7 +128,9 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, page_size: usize, max_pages: usize, request_timeout: Duration,
+    waiting: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
+    session_lease: Duration, session_streams: usize, session_events: usize, session_event_bytes: usize,
+    all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }

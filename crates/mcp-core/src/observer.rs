@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_jsonrpc::{ByteString, Request, RequestId};
+use mcp_jsonrpc::{ByteString, RequestId};
 use tokio::time::Instant;
 
 use crate::{Error, ErrorKind, Exchange, Revision};
@@ -165,6 +165,8 @@ pub enum CloseReason<'a> {
     Peer,
     /// This side ended it.
     Local,
+    /// Nothing was heard of the peer for as long as it may be quiet. A session's.
+    Expired,
     /// It failed, or the peer read nothing for too long.
     Failed(&'a Error),
 }
@@ -250,17 +252,15 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    pub(crate) fn incoming(request: &Request, connection: ConnectionEvent) -> Self {
-        let Request { id, method, .. } = request;
-        let (method, id) = (method.clone(), id.clone());
+    pub(crate) fn incoming(method: ByteString, id: RequestId, connection: ConnectionEvent) -> Self {
         Self { connection, direction: Direction::Incoming, method, name: None, id, revision: None }
     }
 
-    /// The same, with what is known once the request was accepted.
-    pub(crate) fn of(mut self, exchange: &Exchange) -> Self {
-        self.name = exchange.head.name.clone().or(exchange.head.uri.clone());
-        self.revision = Some(exchange.revision);
-        self
+    /// What is known once a request was accepted.
+    pub(crate) fn exchange(exchange: &Exchange) -> Self {
+        let observed = Self::incoming(exchange.method.clone(), exchange.id.clone(), exchange.connection);
+        let name = exchange.head.name.clone().or(exchange.head.uri.clone());
+        Self { name, revision: Some(exchange.revision), ..observed }
     }
 
     fn event(&self) -> RequestEvent<'_> {
@@ -307,14 +307,16 @@ impl Drop for Watch {
 
 /// A connection that was opened, and is closed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Opened {
+#[must_use = "it is closed when this is dropped"]
+pub struct Opened {
     observers: Observers,
     connection: ConnectionEvent,
     is_closed: bool,
 }
 
 impl Opened {
-    pub(crate) fn close(&mut self, reason: &CloseReason<'_>) {
+    /// Closes it, once.
+    pub fn close(&mut self, reason: &CloseReason<'_>) {
         if std::mem::replace(&mut self.is_closed, true) {
             return;
         }

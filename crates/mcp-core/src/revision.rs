@@ -68,6 +68,14 @@ impl Revision {
         }
     }
 
+    /// Whether its HTTP streams begin with an event without a message, from which on they can be resumed.
+    ///
+    /// Specification: *2025-11-25, Transports, Sending Messages to the Server*.
+    #[must_use]
+    pub fn primes_streams(self) -> bool {
+        self.era() == Era::Legacy && self >= Self::V2025_11_25
+    }
+
     /// Whether an array of messages is a batch, and not simply malformed.
     #[must_use]
     pub const fn has_batches(self) -> bool {

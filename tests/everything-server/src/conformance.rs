@@ -45,6 +45,7 @@ fn tools() -> Vec<Tool> {
         Tool::new("test_tool_with_progress", with_progress).describe("Tells of progress"),
         Tool::new("test_tool_with_logging", with_logging).describe("Says what it does"),
         Tool::new("test_logging_tool", logging_tool).describe("Says one thing to whoever asks for it"),
+        Tool::new("test_reconnection", reconnection).describe("Disconnects, and answers who comes back"),
         Tool::with_schema("json_schema_2020_12_tool", json_schema(), |_, arguments| async move {
             Ok(CallToolResult::text(arguments.as_str()))
         })
@@ -98,6 +99,14 @@ async fn with_logging(context: Context) -> Result<&'static str, ToolError> {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok("Tool with logging executed successfully")
+}
+
+async fn reconnection(context: Context) -> Result<&'static str, ToolError> {
+    context.disconnect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    Ok(
+        "Reconnection test completed successfully. If you received this, the client properly reconnected after stream closure.",
+    )
 }
 
 async fn logging_tool(context: Context) -> Result<&'static str, ToolError> {

@@ -27,18 +27,20 @@ async fn main() -> ExitCode {
 async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stdio"] => Ok(stdio::serve(everything_server::server()).await?),
-        ["http", "--listen", address] | ["http", "--listen", address, "--stateless"] => http_and_ws(address).await,
+        ["http", "--listen", address] => http_and_ws(address, true).await,
+        ["http", "--listen", address, "--stateless"] => http_and_ws(address, false).await,
         ["ws", "--listen", address] => ws(address).await,
         _ => Err(USAGE.into()),
     }
 }
 
-/// One endpoint, which takes WebSocket upgrades too.
-async fn http_and_ws(address: &str) -> Result<(), Box<dyn Error>> {
+/// One endpoint, which takes WebSocket upgrades too, and keeps the sessions of legacy clients unless told otherwise.
+async fn http_and_ws(address: &str, has_sessions: bool) -> Result<(), Box<dyn Error>> {
     let (server, listener) = (everything_server::server(), TcpListener::bind(address).await?);
     let (bound, limits) = (listener.local_addr()?, server.limits().clone());
     let hosts = Hosts::loopback().bound(bound);
-    let routes = Routes::new(server.clone()).hosts(hosts.clone()).into_router();
+    let routes = Routes::new(server.clone()).hosts(hosts.clone());
+    let routes = if has_sessions { routes } else { routes.stateless() }.into_router();
     eprintln!("listening on http://{bound}/mcp");
     Ok(http::serve_router(routes.layer(WsLayer::new(server).hosts(hosts)), listener, &limits).await?)
 }

@@ -72,6 +72,9 @@ async fn still_serves(served: &Served, case: &Case) -> Result<(), String> {
 
 fn routes(case: &Case) -> Result<Routes, String> {
     let mut routes = Routes::new(server(case)?);
+    if case.setting("sessions").is_none() {
+        routes = routes.stateless();
+    }
     if let Some(path) = case.setting("path") {
         routes = routes.path(path);
     }

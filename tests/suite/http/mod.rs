@@ -19,9 +19,9 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Serves on a free port of this machine, with the defaults.
+    /// Serves on a free port of this machine, without sessions.
     pub(crate) async fn start(server: Server) -> Self {
-        Self::with(Routes::new(server), "127.0.0.1").await
+        Self::with(Routes::new(server).stateless(), "127.0.0.1").await
     }
 
     /// Serves these routes on a free port of `host`.

@@ -191,7 +191,7 @@ impl Served {
     pub(crate) async fn start(server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, limits) = (listener.local_addr().unwrap(), server.limits().clone());
-        let router = mcp_http::routes(server.clone()).layer(WsLayer::new(server));
+        let router = mcp_http::Routes::new(server.clone()).stateless().into_router().layer(WsLayer::new(server));
         let task = tokio::spawn(async move { mcp_http::serve_router(router, listener, &limits).await.unwrap() });
         Self { address, task }
     }

@@ -59,7 +59,8 @@ async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agre
                     answers.join_next().await;
                 }
                 while answers.try_join_next().is_some() {}
-                let observed = observers.observed(|| Observed::incoming(&request, connection));
+                let observed =
+                    observers.observed(|| Observed::incoming(request.method.clone(), request.id.clone(), connection));
                 let (frame, outcome) = answer(&request);
                 observers.answered(observed, || outcome);
                 let out = Outgoing { frame, id: None, method: None, name: None, revision, mirrored: Vec::new() };

@@ -17,6 +17,8 @@ use crate::{
 pub struct Arrival<'a> {
     pub(crate) version_header: Option<&'a str>,
     pub(crate) http: bool,
+    /// It is an exchange of a session that is yet to be found.
+    pub(crate) joins: bool,
     /// What observers are told that it came over.
     pub(crate) transport: &'static str,
     pub(crate) session: Option<&'a Arc<Session>>,
@@ -27,18 +29,32 @@ impl<'a> Arrival<'a> {
     /// A request that came by itself: no connection, no session, no headers.
     #[must_use]
     pub fn alone() -> Self {
-        Self { version_header: None, http: false, transport: "none", session: None, peer: None }
+        Self { version_header: None, http: false, joins: false, transport: "none", session: None, peer: None }
     }
 
     /// A request that came over HTTP, with the value of its `MCP-Protocol-Version` header.
     #[must_use]
     pub fn http(version_header: Option<&'a str>) -> Self {
-        Self { version_header, http: true, transport: "http", session: None, peer: None }
+        Self { version_header, http: true, joins: false, transport: "http", session: None, peer: None }
     }
 
     /// A request that came over a shared wire.
     pub(crate) fn duplex(session: &'a Arc<Session>, transport: &'static str, peer: &'a Peer) -> Self {
-        Self { version_header: None, http: false, transport, session: Some(session), peer: Some(peer) }
+        Self { version_header: None, http: false, joins: false, transport, session: Some(session), peer: Some(peer) }
+    }
+
+    /// Says that a legacy request is one of a session, which [`Exchange::join`] names once it is found.
+    #[must_use]
+    pub fn joining(mut self) -> Self {
+        self.joins = true;
+        self
+    }
+
+    /// Says which session it belongs to.
+    #[must_use]
+    pub fn within(mut self, session: &'a Arc<Session>) -> Self {
+        self.session = Some(session);
+        self
     }
 
     /// Says who it came from.
@@ -55,27 +71,23 @@ impl<'a> Arrival<'a> {
 
 /// Makes a request an exchange, or answers it with what is wrong.
 pub(super) fn accept(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
-    let (core, id, connection) = (&server.0.core, request.id.clone(), arrival.connection());
-    let observed = core.observers.observed(|| Observed::incoming(&request, connection));
+    let core = &server.0.core;
+    let (id, method, connection) = (request.id.clone(), request.method.clone(), arrival.connection());
     // A refused request is answered as the era that its header names would have it.
     let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
-    match admit(server, request, arrival) {
-        Ok(mut exchange) => {
-            exchange.watch = observed.map(|observed| core.observers.start(observed.of(&exchange)));
-            Ok(exchange)
-        }
-        Err(fault) => {
-            let reply = Reply::refusal(Some(id), seems, fault);
-            core.observers.answered(observed, || reply.outcome());
-            Err(reply)
-        }
-    }
+    admit(server, request, arrival).map_err(|fault| {
+        let observed = core.observers.observed(|| Observed::incoming(method, id.clone(), connection));
+        let reply = Reply::refusal(Some(id), seems, fault);
+        core.observers.answered(observed, || reply.outcome());
+        reply
+    })
 }
 
 /// Answers a request that is not even looked at.
 pub(super) fn refuse(core: &Core, request: Request, fault: Fault, connection: ConnectionEvent) -> Reply {
-    let observed = core.observers.observed(|| Observed::incoming(&request, connection));
-    let reply = Reply::refusal(Some(request.id), Revision::LATEST_LEGACY, fault);
+    let Request { id, method, .. } = request;
+    let observed = core.observers.observed(|| Observed::incoming(method, id.clone(), connection));
+    let reply = Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault);
     core.observers.answered(observed, || reply.outcome());
     reply
 }
@@ -92,6 +104,7 @@ fn admit(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exch
         (None, Spoken::Legacy(header)) => legacy::accept(server, request, head, header, &arrival)?,
     };
     exchange.peer = arrival.peer.cloned().unwrap_or_default();
+    exchange.connection = arrival.connection();
     Ok(exchange)
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Message, Notification, Raw, Request, RequestId};
+use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Message, Notification, Request, RequestId};
 use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, timeout, timeout_at},
@@ -204,16 +204,16 @@ impl Connection {
         tokio::select! {
             biased;
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
-            () = changed, if self.session.is_ready() => Ok(Event::Changed),
+            () = changed => Ok(Event::Changed),
             frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
         }
     }
 
     fn on_change(&self) {
-        if let Some(subject) = self.session.next_change() {
+        if let Some(change) = self.session.next_change() {
             let connection = self.arrival().connection();
-            self.server.0.core.observers.notification(connection, Direction::Outgoing, subject.method());
-            self.outbox.reply(subject.notification());
+            self.server.0.core.observers.notification(connection, Direction::Outgoing, change.method);
+            self.outbox.reply(change.frame);
         }
     }
 
@@ -286,7 +286,8 @@ impl Connection {
         };
         let over = exchange.may_notify().then(Arc::<AtomicBool>::default);
         if let Some(over) = over.clone() {
-            exchange.outlet = Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number), over };
+            exchange.outlet =
+                Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number), over, is_resumable: false };
         }
         let mut answer = self.server.call(exchange);
         match std::future::poll_fn(|cx| Poll::Ready(answer.poll_unpin(cx))).await {
@@ -326,7 +327,7 @@ impl Connection {
 
     fn on_notification(&mut self, notification: &Notification) {
         match &*notification.method {
-            notification::CANCELLED => self.cancel(notification.params.as_ref()),
+            notification::CANCELLED => self.cancel(notification),
             // Requests are served from the answer to `initialize` on; only what the server tells on its own waits for it.
             notification::INITIALIZED => self.session.ready(),
             other => tracing::debug!(method = other, "a notification of no known kind was ignored"),
@@ -336,8 +337,8 @@ impl Connection {
     /// After this, nothing of the call is written any more. What names no running request is ignored.
     ///
     /// Specification: *Cancellation*.
-    fn cancel(&mut self, params: Option<&Raw>) {
-        let Some(id) = params.and_then(|params| request_id(params, self.server.limits().id_bytes)) else { return };
+    fn cancel(&mut self, notification: &Notification) {
+        let Some(id) = self.server.cancelled(notification) else { return };
         self.waiting.retain(|(request, _)| request.id != id);
         self.waiting_bytes = self.waiting.iter().map(|(request, _)| held(request)).sum();
         let cancelled = self.in_flight().cancel(&id);
@@ -395,9 +396,4 @@ impl Destination {
 /// How many bytes a request that waits holds on to, more or less.
 fn held(request: &Request) -> usize {
     request.params.as_ref().map_or(0, |params| params.as_bytes().len())
-}
-
-/// The request that a cancellation names.
-fn request_id(params: &Raw, most: usize) -> Option<RequestId> {
-    RequestId::parse_shared(params.member("requestId")?, most).ok()
 }

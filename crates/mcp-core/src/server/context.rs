@@ -188,6 +188,17 @@ impl Context {
         self.0.exchange.outlet.is_open() && self.0.exchange.log_level.is_some_and(|least| level >= least)
     }
 
+    /// Ends the connection that the answer would go on, while the call goes on: the client comes back for the answer after a
+    /// while. For calls that take longer than what lies between lets a connection live.
+    ///
+    /// It does nothing, and is false, where no client comes back: on wires other than HTTP, without a session, before
+    /// 2025-11-25, and where the client takes no event stream.
+    ///
+    /// Specification: *2025-11-25, Transports, Sending Messages to the Server* (polling).
+    pub fn disconnect(&self) -> bool {
+        self.0.exchange.outlet.disconnect()
+    }
+
     fn notify(&self, method: &str, params: &impl Serialize, queue: impl FnOnce(&Outlet, Bytes)) {
         if let Ok(params) = Raw::encode(params) {
             if let Some(watch) = &self.0.exchange.watch {

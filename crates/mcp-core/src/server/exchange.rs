@@ -5,7 +5,7 @@ use mcp_jsonrpc::{ByteString, Raw, Request, RequestId};
 use crate::{
     Revision,
     head::{Head, ProgressToken},
-    observer::Watch,
+    observer::{ConnectionEvent, Role, Watch},
     server::{Extensions, Peer, Principal, RequestHead, Server, legacy::Session, outlet::Outlet},
     types::{ClientCapabilities, Implementation, LogLevel},
     validate::Checks,
@@ -26,6 +26,8 @@ pub struct Exchange {
     pub(crate) revision: Revision,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) peer: Peer,
+    /// What observers are told that it came over.
+    pub(crate) connection: ConnectionEvent,
     pub(crate) extensions: Extensions,
     /// From which level on the client wants to be told what handlers say.
     pub(crate) log_level: Option<LogLevel>,
@@ -49,6 +51,7 @@ impl Exchange {
             revision,
             session: None,
             peer: Peer::new(),
+            connection: ConnectionEvent { role: Role::Server, transport: "none" },
             extensions: Extensions::default(),
             log_level: None,
             outlet: Outlet::None,

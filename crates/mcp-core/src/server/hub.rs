@@ -126,6 +126,22 @@ impl Listener {
         }
     }
 
+    /// Listens to nothing any more.
+    pub(crate) fn ignore_all(&self) {
+        let State { subjects, .. } = std::mem::take(&mut *self.state());
+        subjects.keys().for_each(|subject| self.hub.forget(subject, self.number));
+    }
+
+    /// The resources that are listened to.
+    pub(crate) fn uris(&self) -> Vec<String> {
+        let state = self.state();
+        let uris = state.subjects.keys().filter_map(|subject| match subject {
+            Subject::Resource(uri) => Some(uri.to_string()),
+            _ => None,
+        });
+        uris.collect()
+    }
+
     /// How many subjects are listened to for which `is_so`.
     pub(crate) fn count(&self, is_so: impl Fn(&Subject) -> bool) -> usize {
         self.state().subjects.keys().filter(|subject| is_so(subject)).count()
@@ -140,6 +156,11 @@ impl Listener {
         // From here on nothing is missed, so looking comes after.
         self.marks.waker.register(cx.waker());
         if self.state().marked.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Wakes whoever waits, to look again.
+    pub(crate) fn wake(&self) {
+        self.marks.waker.wake();
     }
 
     /// What has changed and is now told.
@@ -169,8 +190,7 @@ impl Hub {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let subjects = std::mem::take(&mut self.state().subjects);
-        subjects.keys().for_each(|subject| self.hub.forget(subject, self.number));
+        self.ignore_all();
     }
 }
 

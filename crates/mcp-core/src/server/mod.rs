@@ -49,22 +49,23 @@ use introduction::Introducer;
 pub use introduction::Introduction;
 pub use layers::InnerService;
 use layers::Stack;
+pub use legacy::{Change, Session};
 #[cfg(feature = "log-layer")]
 pub use log_layer::LogLayer;
-use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Raw, Request, Response, decode};
+use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
 pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
 pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};
 pub use reply::Reply;
 pub use resource::{IntoResourceResult, Resource};
-pub use stream::CallStream;
+pub use stream::{CallEvent, CallStream};
 pub use template::ResourceTemplate;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
     BoxFuture, Era, Error, Fault, Limits, Revisions,
-    method::CoreMethod,
-    observer::{Direction, Observers, Outcome, Watch},
+    method::{CoreMethod, notification},
+    observer::{ConnectionEvent, Direction, Observed, Observers, Opened, Outcome, Role, Watch},
     types::{CacheHint, CacheHints, Implementation, ServerCapabilities},
 };
 
@@ -280,9 +281,8 @@ impl Server {
     #[must_use]
     pub fn refuse(&self, exchange: &Exchange, fault: Fault) -> Reply {
         let reply = Reply::refusal(Some(exchange.id.clone()), exchange.revision, fault);
-        if let Some(watch) = &exchange.watch {
-            watch.complete(reply.outcome());
-        }
+        let observed = self.0.core.observers.observed(|| Observed::exchange(exchange));
+        self.0.core.observers.answered(observed, || reply.outcome());
         reply
     }
 
@@ -305,8 +305,10 @@ impl Server {
     }
 
     /// Runs an exchange. It runs while the future is polled, and dropping the future cancels it.
-    pub fn call(&self, exchange: Exchange) -> Answer {
-        let watch = exchange.watch.clone();
+    pub fn call(&self, mut exchange: Exchange) -> Answer {
+        let watch = self.0.core.observers.observed(|| Observed::exchange(&exchange));
+        let watch = watch.map(|observed| self.0.core.observers.start(observed));
+        exchange.watch.clone_from(&watch);
         let answering = match &self.0.stack {
             Stack::Bare => Answering::Bare(dispatch::dispatch(&self.0.core, exchange)),
             Stack::Layered(service) => Answering::Layered(Stack::call(service, exchange)),
@@ -337,6 +339,27 @@ impl Server {
     /// taken.
     pub async fn answer_batch(&self, items: Vec<Result<Message, Malformed>>, arrival: Arrival<'_>) -> Option<Bytes> {
         batch::answer(self, items, arrival).await
+    }
+
+    /// The request that a `notifications/cancelled` names, if it does.
+    #[must_use]
+    pub fn cancelled(&self, notification: &Notification) -> Option<RequestId> {
+        if notification.method != notification::CANCELLED {
+            return None;
+        }
+        let id = notification.params.as_ref()?.member("requestId")?;
+        RequestId::parse_shared(id, self.limits().id_bytes).ok()
+    }
+
+    /// Tells observers that a connection, or what stands for one, is there. It is closed by what is returned.
+    pub fn opened(&self, transport: &'static str) -> Opened {
+        self.0.core.observers.opened(ConnectionEvent { role: Role::Server, transport })
+    }
+
+    /// Tells observers of a notification that goes out about no request.
+    pub fn notified(&self, transport: &'static str, method: &str) {
+        let connection = ConnectionEvent { role: Role::Server, transport };
+        self.0.core.observers.notification(connection, Direction::Outgoing, method);
     }
 
     /// A reply as JSON text on one line.

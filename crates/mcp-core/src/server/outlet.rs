@@ -14,16 +14,26 @@ use crate::mailbox::Mailbox;
 pub(crate) struct Queued {
     /// Which call it belongs to; calls of one connection never share a number. None once nothing can cancel it.
     pub(crate) call: Option<u64>,
-    /// Newer progress of the same call may take its place.
-    is_progress: bool,
+    pub(crate) kind: Kind,
     pub(crate) frame: Bytes,
+}
+
+/// What is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A message.
+    Message,
+    /// Progress, whose place newer progress of the same call may take.
+    Progress,
+    /// No message, but the wish to end the connection and go on with the call.
+    Disconnect,
 }
 
 impl Mailbox<Queued> {
     /// Queues an answer, or whatever else must not be lost, over what is queued already.
     pub(crate) fn reply(&self, frame: Bytes) {
         let bytes = frame.len();
-        self.push(Queued { call: None, is_progress: false, frame }, bytes);
+        self.push(Queued { call: None, kind: Kind::Message, frame }, bytes);
     }
 }
 
@@ -39,26 +49,38 @@ pub(crate) enum Outlet {
         call: Option<u64>,
         /// The call was given up: nothing of it is queued any more.
         over: Arc<AtomicBool>,
+        /// Whether the client can come back for the answer, so that its connection need not be held.
+        is_resumable: bool,
     },
 }
 
 impl Outlet {
     /// Queues a progress notification; where the queue is full it replaces the newest one of the same call.
     pub(crate) fn progress(&self, frame: Bytes) {
-        self.offer(frame, true);
+        self.offer(frame, Kind::Progress);
     }
 
     /// Queues a log message, or drops it where the queue is full.
     pub(crate) fn message(&self, frame: Bytes) {
-        self.offer(frame, false);
+        self.offer(frame, Kind::Message);
     }
 
-    fn offer(&self, frame: Bytes, is_progress: bool) {
-        if let Self::Mailbox { mailbox, call, over } = self {
+    fn offer(&self, frame: Bytes, kind: Kind) {
+        if let Self::Mailbox { mailbox, call, over, .. } = self {
             let bytes = frame.len();
-            let is_older = |old: &Queued| is_progress && old.is_progress && old.call == *call;
-            let queued = Queued { call: *call, is_progress, frame };
+            let is_older = |old: &Queued| kind == Kind::Progress && old.kind == kind && old.call == *call;
+            let queued = Queued { call: *call, kind, frame };
             mailbox.offer(queued, bytes, is_older, || !over.load(Ordering::SeqCst));
+        }
+    }
+
+    /// Asks for the connection to be ended behind what is queued; false where the client could not come back.
+    pub(crate) fn disconnect(&self) -> bool {
+        match self {
+            Self::Mailbox { mailbox, is_resumable: true, .. } => {
+                mailbox.push(Queued { call: None, kind: Kind::Disconnect, frame: Bytes::new() }, 0)
+            }
+            _ => false,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use mcp_jsonrpc::Raw;
+use sha2::{Digest, Sha256};
 
 use crate::{Fault, MirrorPlan};
 
@@ -29,6 +30,12 @@ impl Principal {
     #[must_use]
     pub fn with_claims(self, claims: Raw) -> Self {
         Self(Arc::new(Identity { id: self.0.id.clone(), claims: Some(claims) }))
+    }
+
+    /// The SHA-256 of the id: what is kept of whom something belongs to.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.0.id.as_bytes()).into()
     }
 
     /// The id.
@@ -85,6 +92,12 @@ impl Peer {
     pub fn principal(mut self, principal: Option<Principal>) -> Self {
         self.principal = principal;
         self
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn who(&self) -> Option<&Principal> {
+        self.principal.as_ref()
     }
 
     /// Says with what HTTP request it came.

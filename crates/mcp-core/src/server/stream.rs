@@ -7,7 +7,7 @@ use mcp_jsonrpc::Bytes;
 use crate::{
     Exchange, Limits,
     mailbox::Mailbox,
-    server::outlet::{Outlet, Queued},
+    server::outlet::{Kind, Outlet, Queued},
 };
 
 /// The notifications of one call and the answer behind them, for a transport that gives each call a stream of its own.
@@ -15,6 +15,22 @@ use crate::{
 /// Once it is dropped, the call's further notifications go nowhere.
 #[derive(Debug)]
 pub struct CallStream(Arc<Mailbox<Queued>>);
+
+/// What comes on a call's stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallEvent {
+    /// A message.
+    Frame(Bytes),
+    /// The handler wants the connection to end, while the call goes on.
+    Disconnect,
+}
+
+impl CallEvent {
+    fn of(queued: Queued) -> Self {
+        if queued.kind == Kind::Disconnect { Self::Disconnect } else { Self::Frame(queued.frame) }
+    }
+}
 
 impl CallStream {
     /// An empty stream.
@@ -25,7 +41,16 @@ impl CallStream {
 
     /// Sends the notifications of `exchange` into this stream. Before this, they go nowhere.
     pub fn attach(&self, exchange: &mut Exchange) {
-        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: None, over: Arc::default() };
+        self.attach_as(exchange, false);
+    }
+
+    /// The same for a client that can lose its connection and come back for the answer.
+    pub fn attach_resumable(&self, exchange: &mut Exchange) {
+        self.attach_as(exchange, true);
+    }
+
+    fn attach_as(&self, exchange: &mut Exchange, is_resumable: bool) {
+        exchange.outlet = Outlet::Mailbox { mailbox: self.0.clone(), call: None, over: Arc::default(), is_resumable };
     }
 
     /// Whether there is no frame now.
@@ -46,7 +71,23 @@ impl CallStream {
 
     /// The next frame; `None` after the last. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Bytes> {
-        self.0.pop().await.map(|queued| queued.frame)
+        loop {
+            match self.next_event().await? {
+                CallEvent::Frame(frame) => return Some(frame),
+                CallEvent::Disconnect => {}
+            }
+        }
+    }
+
+    /// What comes next; `None` after the last. Dropping the future loses nothing.
+    pub async fn next_event(&self) -> Option<CallEvent> {
+        self.0.pop().await.map(CallEvent::of)
+    }
+
+    /// What is there now.
+    #[must_use]
+    pub fn try_next_event(&self) -> Option<CallEvent> {
+        self.0.try_pop().map(CallEvent::of)
     }
 
     /// Ends the stream without an answer.

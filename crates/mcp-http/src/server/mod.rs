@@ -1,5 +1,6 @@
 mod accept_header;
 mod guard;
+mod legacy;
 mod listener;
 mod mirror;
 mod peer;
@@ -10,5 +11,6 @@ mod routes;
 mod single;
 mod sse;
 
+pub use legacy::Sessions;
 pub use peer::request_parts;
 pub use routes::{Routes, routes, serve, serve_router};

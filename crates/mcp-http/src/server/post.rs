@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mcp_core::{Arrival, Limits, Reply, Revision};
+use mcp_core::{Arrival, Era, Limits, Reply, Revision};
 use mcp_jsonrpc::{Bytes, Inbound, Message};
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
         accept_header::{self, Wanted},
-        mirror, peer, reply, respond,
+        legacy, mirror, peer, reply, respond,
         routes::Endpoint,
         single,
     },
@@ -48,6 +48,8 @@ async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) 
     let headers = &head.0.headers;
     let version = single::text(headers, &MCP_PROTOCOL_VERSION);
     let arrival = Arrival::http(version).of(&peer);
+    let sessions = endpoint.sessions.as_ref().filter(|_| !names_modern(version));
+    let arrival = if sessions.is_some() { arrival.joining() } else { arrival };
     match server.decode(body) {
         Inbound::One(Message::Request(request)) => {
             let exchange = server.accept(request, arrival).and_then(|exchange| {
@@ -55,10 +57,17 @@ async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) 
                 mirror::check(headers, &exchange).map_err(refused).map(|()| exchange)
             });
             match exchange {
-                Ok(exchange) => respond::respond(endpoint, wanted, exchange).await,
+                Ok(exchange) => match sessions.filter(|_| exchange.revision().era() == Era::Legacy) {
+                    Some(sessions) => legacy::request(sessions, headers, &peer, wanted, exchange).await,
+                    None => respond::respond(endpoint, wanted, exchange).await,
+                },
                 Err(reply) => respond::at_once(server, wanted, &reply),
             }
         }
+        Inbound::One(message) if sessions.is_some() => match sessions {
+            Some(sessions) => legacy::message(sessions, headers, &peer, &message).await,
+            None => accepted(),
+        },
         Inbound::One(message @ Message::Notification(_)) => {
             server.heed(&message, &arrival);
             match server.check_version(version) {
@@ -67,6 +76,10 @@ async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) 
             }
         }
         Inbound::One(_) => reply::refuse(StatusCode::BAD_REQUEST, "a response needs a session to belong to"),
+        Inbound::Batch(items) if sessions.is_some() => match sessions {
+            Some(sessions) => legacy::batch(sessions, headers, &peer, wanted, items).await,
+            None => accepted(),
+        },
         Inbound::Batch(items) => {
             let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
             match server.answer_batch(items, arrival).await {
@@ -77,6 +90,11 @@ async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) 
         Inbound::Malformed(malformed) => reply::reply(server, &server.malformed(malformed, &arrival)),
         _ => accepted(),
     }
+}
+
+/// The era comes before any session: a modern request has none, whatever its headers say.
+pub(super) fn names_modern(version: Option<&str>) -> bool {
+    version.and_then(Revision::parse).is_some_and(|revision| revision.era() == Era::Modern)
 }
 
 /// HTTP/1.0 has no chunks, so it gets no stream.
@@ -129,7 +147,7 @@ async fn linger(body: Body, most: usize) {
     let _ = timeout(PATIENCE, read).await;
 }
 
-fn accepted() -> Response {
+pub(super) fn accepted() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response

@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 
 use crate::{
     DEFAULT_PATH,
-    server::{guard, listener::Patient, post, reply},
+    headers::MCP_PROTOCOL_VERSION,
+    server::{Sessions, guard, legacy, listener::Patient, post, reply, single},
 };
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
@@ -52,12 +53,15 @@ pub(crate) struct Endpoint {
     pub(crate) origins: Origins,
     pub(crate) hosts: Hosts,
     pub(crate) streaming: bool,
+    pub(crate) sessions: Option<Sessions>,
 }
 
 impl Routes {
     /// The routes of `server` with the defaults.
     pub fn new(server: Server) -> Self {
-        let endpoint = Endpoint { server, origins: Origins::loopback(), hosts: Hosts::loopback(), streaming: true };
+        let sessions = Some(Sessions::new(&server));
+        let (origins, hosts) = (Origins::loopback(), Hosts::loopback());
+        let endpoint = Endpoint { server, origins, hosts, streaming: true, sessions };
         Self { path: DEFAULT_PATH.into(), endpoint }
     }
 
@@ -84,6 +88,24 @@ impl Routes {
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.endpoint.streaming = streaming;
         self
+    }
+
+    /// Keeps the sessions of legacy clients elsewhere, or hands out their handle beforehand. They must be of this server.
+    pub fn with_sessions(mut self, sessions: Sessions) -> Self {
+        self.endpoint.sessions = Some(sessions);
+        self
+    }
+
+    /// Keeps no sessions: each request of a legacy client is served by itself, and GET and DELETE are 405.
+    pub fn stateless(mut self) -> Self {
+        self.endpoint.sessions = None;
+        self
+    }
+
+    /// The sessions of legacy clients, unless there are none.
+    #[must_use]
+    pub fn sessions(&self) -> Option<&Sessions> {
+        self.endpoint.sessions.as_ref()
     }
 
     /// The router.
@@ -131,15 +153,26 @@ async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Respo
     if let Err(refused) = guard::check(&endpoint, &parts) {
         return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
     }
-    match parts.method {
-        Method::POST => post::post(&endpoint, parts, body).await,
-        Method::GET if parts.version == Version::HTTP_10 => {
+    // The modern era has no sessions, and so takes nothing but POST.
+    let is_modern = post::names_modern(single::text(&parts.headers, &MCP_PROTOCOL_VERSION));
+    let sessions = endpoint.sessions.as_ref().filter(|_| !is_modern);
+    match (&parts.method, sessions) {
+        (&Method::POST, _) => post::post(&endpoint, parts, body).await,
+        (&Method::GET, _) if parts.version == Version::HTTP_10 => {
             reply::refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "streams need HTTP/1.1")
         }
-        _ => {
-            let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, "this endpoint takes POST only");
-            response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("POST"));
-            response
-        }
+        (&Method::GET, Some(sessions)) if sessions.have_streams() => legacy::get(sessions, parts).await,
+        (&Method::DELETE, Some(sessions)) => legacy::delete(sessions, parts).await,
+        (_, sessions) => not_allowed(match sessions {
+            Some(sessions) if sessions.have_streams() => "GET, POST, DELETE",
+            Some(_) => "POST, DELETE",
+            None => "POST",
+        }),
     }
+}
+
+fn not_allowed(allowed: &'static str) -> Response {
+    let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, format!("this endpoint takes {allowed}"));
+    response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allowed));
+    response
 }

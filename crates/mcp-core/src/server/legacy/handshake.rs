@@ -31,11 +31,10 @@ fn agree(core: &Core, exchange: &Exchange, capabilities: &ServerCapabilities) ->
     let Some(session) = &exchange.session else { return Ok(()) };
     let meta = &exchange.head.meta;
     let (client_info, client_capabilities) = (meta.client_info.clone(), meta.client_capabilities.clone());
-    let handshake = Handshake {
-        revision: exchange.revision,
-        client_info: client_info.unwrap_or(Raw::empty_object()),
-        capabilities: client_capabilities.unwrap_or(Raw::empty_object()),
-    };
+    // Copies: a slice would hold on to the whole message for as long as the session lives.
+    let kept = |raw: Option<Raw>| raw.map_or(Raw::empty_object(), |raw| Raw::assume_valid(raw.as_str().into()));
+    let (client_info, capabilities_of_client) = (kept(client_info), kept(client_capabilities));
+    let handshake = Handshake { revision: exchange.revision, client_info, capabilities: capabilities_of_client };
     let listener = core.hub.listener();
     for (told_of, subject) in [
         (&capabilities.tools, Subject::Tools),

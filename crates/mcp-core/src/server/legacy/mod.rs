@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 pub(super) use handshake::initialize;
 use mcp_jsonrpc::Request;
-pub(crate) use session::{Handshake, Session};
+pub(crate) use session::Handshake;
+pub use session::{Change, Session};
 pub(super) use set_level::set_level;
 pub(super) use subscribe::{subscribe, unsubscribe};
 
@@ -29,9 +30,20 @@ pub(super) fn accept(
 ) -> Result<Exchange, Fault> {
     let revision = revision(server.revisions(), &request.method, header, arrival)?;
     let mut exchange = Exchange::new(server, request, head, revision);
-    exchange.session = arrival.session.cloned();
-    exchange.log_level = arrival.session.filter(|_| server.0.core.logging).map(|session| session.log_level());
+    if let Some(session) = arrival.session {
+        exchange.join(session);
+    }
     Ok(exchange)
+}
+
+impl Exchange {
+    /// Makes it one of a session, in whose revision it is served. For transports that find the session once they know
+    /// that there must be one.
+    pub fn join(&mut self, session: &Arc<Session>) {
+        self.revision = session.revision().unwrap_or(self.revision);
+        self.log_level = Some(session.log_level()).filter(|_| self.server.0.core.logging);
+        self.session = Some(session.clone());
+    }
 }
 
 /// What a method needs that changes the session: where there is none, there is no such method.
@@ -54,6 +66,8 @@ fn revision(
         // It negotiates, so no header can bind it.
         (Initialize::NAME | Ping::NAME, _) => Ok(latest),
         (_, Some(_)) => Err(outside_any_handshake()),
+        // Once its session is found, that one's revision counts.
+        (_, None) if arrival.joins => Ok(header.and_then(|header| accepted.find(header.as_str())).unwrap_or(latest)),
         (_, None) if arrival.http => accepted_or_refused(accepted, header.unwrap_or(Revision::WITHOUT_HEADER)),
         (_, None) => Ok(latest),
     }

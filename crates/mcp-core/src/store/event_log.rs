@@ -1,0 +1,270 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::Mutex,
+    time::Duration,
+};
+
+use mcp_jsonrpc::Bytes;
+use tokio::time::Instant;
+
+use super::SessionId;
+use crate::{BoxFuture, Error, Limits, lock::lock};
+
+/// A stream of a session. No two of one session have one number, in whichever process they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a number with a name")]
+pub struct StreamId(pub u64);
+
+/// An event that was sent on a stream of a legacy session, or would have been had somebody listened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "what an event is, those who write stores make too")]
+pub struct LoggedEvent {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its place in the stream, from 1 on; 0 is before all.
+    pub seq: u64,
+    /// Whether it is the answer that ends the stream.
+    pub is_answer: bool,
+    /// The message.
+    pub frame: Bytes,
+}
+
+/// Ids: what a client names as the last event that it has seen, a stream and a place in it.
+impl LoggedEvent {
+    /// The id of the event at a place.
+    #[must_use]
+    pub fn id(stream: StreamId, seq: u64) -> String {
+        format!("{:x}-{seq:x}", stream.0)
+    }
+
+    /// The stream and the place that an id names, if it is one of ours.
+    #[must_use]
+    pub fn parse_id(id: &str) -> Option<(StreamId, u64)> {
+        let (stream, seq) = id.split_once('-')?;
+        let number = |text: &str| {
+            let is_ours = (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_ours.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+        };
+        Some((StreamId(number(stream)?), number(seq)?))
+    }
+}
+
+/// Where events are kept for clients that lost their connection.
+///
+/// Specification: *2025-11-25, Transports, Resumability and Redelivery*.
+pub trait EventLog: fmt::Debug + Send + Sync + 'static {
+    /// Keeps an event, in the place of older ones where there is no room. Events of one stream come in order.
+    fn append(&self, session: SessionId, event: LoggedEvent) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// The events of a stream behind a place, in order, as far as they are kept; `None` if none of the stream's is.
+    fn after(
+        &self,
+        session: SessionId,
+        stream: StreamId,
+        seq: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<LoggedEvent>>, Error>>;
+
+    /// Drops all of a session.
+    fn forget(&self, session: SessionId) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Drops what is too old. Called now and then.
+    fn sweep(&self) {}
+}
+
+/// Events in the memory of this process, with a bound a session on number, bytes and age, and one on the bytes of all.
+///
+/// Notifications make room before answers do. The newest event of a session is kept however large it is.
+#[derive(Debug)]
+pub struct MemoryEventLog {
+    bounds: Bounds,
+    logs: Mutex<Logs>,
+}
+
+#[derive(Debug, Clone)]
+struct Bounds {
+    events: usize,
+    bytes: usize,
+    all_bytes: usize,
+    age: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Logs {
+    by_session: HashMap<SessionId, Log>,
+    /// Of all sessions.
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: VecDeque<(LoggedEvent, Instant)>,
+    bytes: usize,
+}
+
+impl MemoryEventLog {
+    /// With the bounds of a server.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        let bounds = Bounds {
+            events: limits.session_events,
+            bytes: limits.session_event_bytes,
+            all_bytes: limits.all_event_bytes,
+            age: limits.session_event_age,
+        };
+        Self { bounds, logs: Mutex::default() }
+    }
+}
+
+impl Log {
+    /// Drops an event, and says how many bytes that frees.
+    fn drop_at(&mut self, index: usize) -> usize {
+        let freed = self.events.remove(index).map_or(0, |(event, _)| event.frame.len());
+        self.bytes -= freed;
+        freed
+    }
+
+    /// Drops what is over the bounds; how many bytes that frees.
+    fn shrink(&mut self, bounds: &Bounds, others: usize, now: Instant) -> usize {
+        let mut freed = self.drop_the_old(bounds, now);
+        while self.events.len() > 1
+            && (self.events.len() > bounds.events
+                || self.bytes > bounds.bytes
+                || others + self.bytes > bounds.all_bytes)
+        {
+            let behind_the_newest = self.events.len() - 1;
+            let oldest = self.events.iter().take(behind_the_newest).position(|(event, _)| !event.is_answer);
+            freed += self.drop_at(oldest.unwrap_or(0));
+        }
+        if others + self.bytes > bounds.all_bytes && !self.events.is_empty() {
+            freed += self.drop_at(0);
+        }
+        freed
+    }
+
+    fn drop_the_old(&mut self, bounds: &Bounds, now: Instant) -> usize {
+        let mut freed = 0;
+        while self.events.front().is_some_and(|(_, at)| now.duration_since(*at) >= bounds.age) {
+            freed += self.drop_at(0);
+        }
+        freed
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
+    Box::pin(std::future::ready(Ok(value)))
+}
+
+impl EventLog for MemoryEventLog {
+    fn append(&self, session: SessionId, event: LoggedEvent) -> BoxFuture<'_, Result<(), Error>> {
+        let (now, mut logs) = (Instant::now(), lock(&self.logs));
+        let Logs { by_session, bytes: all } = &mut *logs;
+        let log = by_session.entry(session).or_default();
+        let others = *all - log.bytes;
+        log.bytes += event.frame.len();
+        log.events.push_back((event, now));
+        log.shrink(&self.bounds, others, now);
+        *all = others + log.bytes;
+        ready(())
+    }
+
+    fn after(
+        &self,
+        session: SessionId,
+        stream: StreamId,
+        seq: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<LoggedEvent>>, Error>> {
+        let (now, mut logs) = (Instant::now(), lock(&self.logs));
+        let Logs { by_session, bytes: all } = &mut *logs;
+        let Some(log) = by_session.get_mut(&session) else { return ready(None) };
+        *all -= log.drop_the_old(&self.bounds, now);
+        let of_stream = log.events.iter().map(|(event, _)| event).filter(|event| event.stream == stream);
+        let mut of_stream = of_stream.peekable();
+        let is_known = of_stream.peek().is_some();
+        ready(is_known.then(|| of_stream.filter(|event| event.seq > seq).cloned().collect()))
+    }
+
+    fn forget(&self, session: SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        let mut logs = lock(&self.logs);
+        let freed = logs.by_session.remove(&session).map_or(0, |log| log.bytes);
+        logs.bytes -= freed;
+        ready(())
+    }
+
+    fn sweep(&self) {
+        let (now, mut logs) = (Instant::now(), lock(&self.logs));
+        let Logs { by_session, bytes: all } = &mut *logs;
+        by_session.retain(|_, log| {
+            *all -= log.drop_the_old(&self.bounds, now);
+            !log.events.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamId = StreamId(0xa);
+    const B: StreamId = StreamId(0xb);
+
+    fn event(stream: StreamId, seq: u64, bytes: usize, is_answer: bool) -> LoggedEvent {
+        LoggedEvent { stream, seq, is_answer, frame: "x".repeat(bytes).into() }
+    }
+
+    async fn seqs(log: &MemoryEventLog, session: SessionId, stream: StreamId, after: u64) -> Option<Vec<u64>> {
+        let events = log.after(session, stream, after).await.unwrap()?;
+        Some(events.iter().map(|event| event.seq).collect())
+    }
+
+    #[test]
+    fn ids_read_back_and_foreign_ones_are_none() {
+        assert_eq!(LoggedEvent::parse_id(&LoggedEvent::id(StreamId(u64::MAX), 10)), Some((StreamId(u64::MAX), 10)));
+        for foreign in ["", "-", "a-", "-1", "1", "a-b-c", "_GET_stream", "7/1", "g-1", "+1-1", &"1".repeat(100_000)] {
+            assert_eq!(LoggedEvent::parse_id(foreign), None, "{foreign:.20}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_replayed_behind_a_place_and_others_are_not() {
+        let log = MemoryEventLog::new(&Limits::default());
+        let (one, other) = (SessionId::random(), SessionId::random());
+        for (stream, seq) in [(A, 1), (B, 1), (A, 2), (A, 3)] {
+            log.append(one, event(stream, seq, 1, seq == 3)).await.unwrap();
+        }
+        assert_eq!(seqs(&log, one, A, 1).await, Some(vec![2, 3]));
+        assert_eq!(seqs(&log, one, A, 3).await, Some(vec![]));
+        assert_eq!(seqs(&log, one, B, 0).await, Some(vec![1]));
+        assert_eq!(seqs(&log, one, StreamId(1), 0).await, None);
+        assert_eq!(seqs(&log, other, A, 0).await, None);
+        log.forget(one).await.unwrap();
+        assert_eq!(seqs(&log, one, A, 0).await, None);
+        assert_eq!(lock(&log.logs).bytes, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn number_bytes_and_age_are_bounded_and_answers_go_last() {
+        let limits = Limits::default().session_events(3).session_event_bytes(100).all_event_bytes(150);
+        let log = MemoryEventLog::new(&limits);
+        let id = SessionId::random();
+        log.append(id, event(A, 1, 1, true)).await.unwrap();
+        for seq in 1..=5 {
+            log.append(id, event(B, seq, 1, false)).await.unwrap();
+        }
+        assert_eq!((seqs(&log, id, A, 0).await, seqs(&log, id, B, 0).await), (Some(vec![1]), Some(vec![4, 5])));
+        // The newest is kept however large it is.
+        log.append(id, event(B, 6, 120, false)).await.unwrap();
+        assert_eq!((seqs(&log, id, A, 0).await, seqs(&log, id, B, 0).await), (None, Some(vec![6])));
+        // Unless all sessions together have too many bytes.
+        let other = SessionId::random();
+        log.append(other, event(A, 1, 40, true)).await.unwrap();
+        assert_eq!(seqs(&log, other, A, 0).await, None);
+        log.append(other, event(A, 2, 30, true)).await.unwrap();
+        assert_eq!((seqs(&log, other, A, 0).await, lock(&log.logs).bytes), (Some(vec![2]), 150));
+        tokio::time::advance(Duration::from_secs(300)).await;
+        assert_eq!(seqs(&log, id, B, 0).await, None);
+        log.sweep();
+        let logs = lock(&log.logs);
+        assert!(logs.bytes == 0 && logs.by_session.is_empty());
+    }
+}

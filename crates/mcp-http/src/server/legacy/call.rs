@@ -1,0 +1,243 @@
+//! A call within a session: it goes on when its connection is lost, and the client can come back for the answer.
+
+use std::sync::Arc;
+
+use axum::{body::Body, response::Response};
+use futures_util::future::Either;
+use http::StatusCode;
+use mcp_core::{
+    BoxFuture, Exchange, Fault, Reply, Server,
+    method::{Method, Ping},
+    server::{Answer, CallEvent, CallStream},
+};
+use tokio::{sync::OwnedSemaphorePermit, time::sleep};
+
+use super::{
+    Sessions,
+    channel::Channel,
+    live::{Call, Live},
+    reader::Reader,
+};
+use crate::server::{accept_header::Wanted, respond, sse};
+
+/// Answers a request.
+pub(super) async fn call(sessions: &Sessions, live: &Arc<Live>, wanted: Wanted, mut exchange: Exchange) -> Response {
+    let (server, limits) = (&sessions.0.server, sessions.limits());
+    if exchange.method() == Ping::NAME {
+        return respond::at_once(server, wanted, &server.call(exchange).await);
+    }
+    let Some(call) = live.begin(exchange.id(), limits.in_flight + limits.waiting) else {
+        return respond::at_once(server, wanted, &server.refuse(&exchange, Fault::Busy));
+    };
+    let stream = wanted.may_stream().then(|| CallStream::new(limits));
+    if let Some(stream) = &stream {
+        match exchange.revision().primes_streams() {
+            true => stream.attach_resumable(&mut exchange),
+            false => stream.attach(&mut exchange),
+        }
+    }
+    let answering = Answering::start(server, live, exchange);
+    let run = Run { sessions: sessions.clone(), live: live.clone(), answering, call };
+    respond(run, stream, wanted).await
+}
+
+async fn respond(run: Run, stream: Option<CallStream>, wanted: Wanted) -> Response {
+    let (sessions, live) = (run.sessions.clone(), run.live.clone());
+    let server = &sessions.0.server;
+    let mut surviving = Surviving(Some(run));
+    let Some(run) = &mut surviving.0 else { return nothing(wanted) };
+    let first = run.first(stream.as_ref()).await;
+    let has_said = stream.as_ref().is_some_and(|stream| !stream.is_empty());
+    match (first, stream) {
+        (First::Reply(reply), Some(stream)) if has_said || !wanted.answers_json() => {
+            // What was said before goes out on a stream, and the answer behind it.
+            surviving.0.take();
+            stream_out(&sessions, &live, stream, Either::Left(reply)).await
+        }
+        (First::Reply(reply), _) => {
+            surviving.0.take();
+            respond::at_once(server, wanted, &reply)
+        }
+        (First::Event | First::Quiet, Some(stream)) => match surviving.0.take() {
+            Some(run) => stream_out(&sessions, &live, stream, Either::Right(run)).await,
+            None => nothing(wanted),
+        },
+        (First::Cancelled | First::Event | First::Quiet, _) => {
+            surviving.0.take();
+            nothing(wanted)
+        }
+        (First::Ended, _) => {
+            surviving.0.take();
+            super::gone()
+        }
+    }
+}
+
+/// The call goes on in a task of its own, whoever reads its stream.
+async fn stream_out(sessions: &Sessions, live: &Arc<Live>, stream: CallStream, rest: Either<Reply, Run>) -> Response {
+    let channel = live.open_for_call(sessions.limits());
+    let number = channel.attach();
+    let reader = Reader::new(sessions, live, &channel, number).unprimed();
+    let (sessions, live) = (sessions.clone(), live.clone());
+    tokio::spawn(async move {
+        let ended = live.ended.clone();
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            () = pump(&sessions, &channel, stream, rest) => {}
+        }
+        channel.complete();
+        live.close_for_call(&channel);
+    });
+    sse::response(reader.into_events())
+}
+
+/// Sends what the call says, and then its answer.
+async fn pump(sessions: &Sessions, channel: &Channel, stream: CallStream, rest: Either<Reply, Run>) {
+    let reply = match rest {
+        Either::Left(reply) => Some(reply),
+        Either::Right(mut run) => loop {
+            tokio::select! {
+                biased;
+                event = stream.next_event() => match event {
+                    Some(event) => say(sessions, channel, event).await,
+                    None => break None,
+                },
+                outcome = run.finish() => break outcome,
+            }
+        },
+    };
+    let Some(reply) = reply else { return };
+    while let Some(event) = stream.try_next_event() {
+        say(sessions, channel, event).await;
+    }
+    let (frame, patience) = (sessions.0.server.encode(&reply), sessions.limits().stall_timeout);
+    channel.send(sessions.log(), frame, true, patience).await;
+}
+
+async fn say(sessions: &Sessions, channel: &Channel, event: CallEvent) {
+    let patience = sessions.limits().stall_timeout;
+    match event {
+        CallEvent::Frame(frame) => channel.send(sessions.log(), frame, false, patience).await,
+        CallEvent::Disconnect => channel.hang_up_gently(patience).await,
+        _ => {}
+    }
+}
+
+/// The answer to a call that was cancelled: none, but HTTP wants one.
+fn nothing(wanted: Wanted) -> Response {
+    if wanted.may_stream() {
+        return sse::response(futures_util::stream::empty());
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// What comes first of a call.
+enum First {
+    Reply(Reply),
+    /// It says something.
+    Event,
+    /// Nothing, for so long that whatever lies between might give the connection up.
+    Quiet,
+    Cancelled,
+    Ended,
+}
+
+/// A call that runs.
+struct Run {
+    sessions: Sessions,
+    live: Arc<Live>,
+    answering: Answering,
+    call: Call,
+}
+
+impl Run {
+    async fn first(&mut self, stream: Option<&CallStream>) -> First {
+        let said = async {
+            match stream {
+                Some(stream) => stream.ready().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (cancelled, ended) = (self.call.cancelled.clone(), self.live.ended.clone());
+        let quiet = self.sessions.limits().keep_alive;
+        let may_stream = stream.is_some();
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => First::Ended,
+            () = cancelled.cancelled() => First::Cancelled,
+            reply = self.held() => First::Reply(reply),
+            () = said => First::Event,
+            () = sleep(quiet), if may_stream => First::Quiet,
+        }
+    }
+
+    /// Its answer; none if it is cancelled.
+    async fn finish(&mut self) -> Option<Reply> {
+        let cancelled = self.call.cancelled.clone();
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled() => None,
+            reply = self.held() => Some(reply),
+        }
+    }
+
+    /// Its answer, for which the session is held.
+    async fn held(&mut self) -> Reply {
+        let pause = self.sessions.limits().session_lease / 3;
+        loop {
+            tokio::select! {
+                biased;
+                reply = &mut self.answering.answer => {
+                    self.sessions.renew(&self.live).await;
+                    return reply;
+                }
+                () = sleep(pause) => {
+                    self.sessions.renew(&self.live).await;
+                }
+            }
+        }
+    }
+}
+
+/// The answer in the making, which may have to wait for its turn.
+struct Answering {
+    answer: Either<Answer, BoxFuture<'static, Reply>>,
+    /// Its turn, if it came at once.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Answering {
+    fn start(server: &Server, live: &Live, exchange: Exchange) -> Self {
+        let permits = live.permits.clone();
+        if let Ok(permit) = permits.clone().try_acquire_owned() {
+            return Self { answer: Either::Left(server.call(exchange)), _permit: Some(permit) };
+        }
+        let server = server.clone();
+        let waiting = async move {
+            let _permit = permits.acquire_owned().await;
+            server.call(exchange).await
+        };
+        Self { answer: Either::Right(Box::pin(waiting)), _permit: None }
+    }
+}
+
+/// A call whose connection may be lost: the rest of it runs on, for what it does.
+struct Surviving(Option<Run>);
+
+impl Drop for Surviving {
+    fn drop(&mut self) {
+        if let Some(mut run) = self.0.take() {
+            tokio::spawn(async move {
+                let ended = run.live.ended.clone();
+                tokio::select! {
+                    biased;
+                    () = ended.cancelled() => {}
+                    _ = run.finish() => tracing::debug!("the answer to a call was lost with its connection"),
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::{StatusCode, request::Parts};
+use mcp_core::store::{LoggedEvent, StreamId};
+
+use super::{
+    Sessions,
+    channel::Channel,
+    live::{Live, TooMany},
+    post,
+    reader::{self, Reader},
+};
+use crate::{
+    headers::LAST_EVENT_ID,
+    server::{accept_header, peer, reply, single, sse},
+};
+
+/// Answers a GET: a stream for what belongs to no request, or the rest of one that was lost.
+///
+/// Specification: *2025-11-25, Transports, Listening for Messages from the Server; Resumability and Redelivery*.
+pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
+    if !accept_header::wanted(&parts.headers).is_ok_and(accept_header::Wanted::may_stream) {
+        return reply::refuse(StatusCode::NOT_ACCEPTABLE, "a GET is answered with `Accept: text/event-stream` alone");
+    }
+    let (peer, head) = peer::of(parts);
+    let headers = &head.0.headers;
+    let live = match sessions.find(headers, &peer).await {
+        Ok(live) => live,
+        Err(refusal) => return refusal,
+    };
+    if let Err(refusal) = post::check_version(headers, &live) {
+        return refusal;
+    }
+    let last = single::text(headers, &LAST_EVENT_ID).and_then(LoggedEvent::parse_id);
+    if let Some((stream, seq)) = last
+        && let Some(response) = resume(sessions, &live, stream, seq).await
+    {
+        return response;
+    }
+    match live.open_standalone(sessions.limits()).await {
+        Ok((channel, number)) => {
+            listen(sessions, &live, &channel, Reader::new(sessions, &live, &channel, number)).await
+        }
+        Err(TooMany) => {
+            let most = sessions.limits().session_streams;
+            reply::refuse(StatusCode::CONFLICT, format!("this session has {most} open already, as many as it may"))
+        }
+    }
+}
+
+/// Goes on with a stream, in the place of whoever reads it now; `None` if nothing is known of it.
+async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u64) -> Option<Response> {
+    // First, so that nothing comes between what was missed and what comes from now on.
+    let found = live.find(stream).map(|(channel, is_standalone)| (channel.attach(), channel, is_standalone));
+    let missed = match sessions.log().after(live.id, stream, seq).await {
+        Ok(missed) => missed,
+        Err(error) => {
+            tracing::warn!(?error, "the events of a stream could not be looked up");
+            None
+        }
+    };
+    match found {
+        Some((number, channel, is_standalone)) => {
+            let reader = Reader::new(sessions, live, &channel, number);
+            let reader = reader.behind(seq, missed.unwrap_or_default());
+            Some(if is_standalone {
+                listen(sessions, live, &channel, reader).await
+            } else {
+                sse::response(reader.into_events())
+            })
+        }
+        None => missed.map(|missed| sse::response(reader::rest(stream, missed))),
+    }
+}
+
+/// What found nobody to read it goes out first.
+async fn listen(sessions: &Sessions, live: &Arc<Live>, channel: &Arc<Channel>, reader: Reader) -> Response {
+    for frame in live.take_unsent() {
+        channel.send(sessions.log(), frame, false, std::time::Duration::ZERO).await;
+    }
+    sse::response(reader.standalone().into_events())
+}

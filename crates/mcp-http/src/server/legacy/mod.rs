@@ -1,0 +1,308 @@
+//! Sessions of the legacy era over HTTP: who they belong to, how long they live, and what is sent to them.
+//!
+//! The routes know of them only that there may be some. `post.rs`, `get.rs` and `delete.rs` beside this file answer requests
+//! within one; `live.rs` is what of a session is in this process, `channel.rs` one of its streams, `reader.rs` whoever reads
+//! that, and `call.rs` a call that may outlive its connection.
+
+mod call;
+mod channel;
+mod delete;
+mod get;
+mod live;
+mod post;
+mod reader;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::response::Response;
+pub(super) use delete::delete;
+pub(super) use get::get;
+use http::{HeaderMap, StatusCode};
+use live::{Kept, Live};
+use mcp_core::{
+    Limits, Server,
+    observer::CloseReason,
+    server::{Peer, Session},
+    store::{EventLog, MemoryEventLog, MemorySessions, SessionId, SessionStore},
+};
+use mcp_jsonrpc::{Notification, Raw};
+pub(super) use post::{batch, message, request};
+
+use crate::{
+    headers::MCP_SESSION_ID,
+    server::{reply, single},
+};
+
+/// The legacy sessions of a server over HTTP: a handle to count, list and end them, and to push messages to them. Cloning is
+/// cheap, and all clones are one.
+///
+/// ```
+/// # let server = mcp_core::Server::builder(mcp_core::implementation!()).build();
+/// let routes = mcp_http::Routes::new(server);
+/// let sessions = routes.sessions().cloned().expect("routes have sessions unless told otherwise");
+/// let app = routes.into_router();
+/// assert_eq!(sessions.count(), 0);
+/// # let _: axum::Router = app;
+/// ```
+///
+/// Their bounds are in [`Limits`]. Specification: *2025-11-25, Transports, Session Management*.
+#[derive(Clone)]
+pub struct Sessions(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    store: Box<dyn SessionStore>,
+    log: Box<dyn EventLog>,
+    live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    /// Whether a task looks for what has expired.
+    is_swept: AtomicBool,
+}
+
+impl Sessions {
+    /// Sessions in the memory of this process.
+    #[must_use]
+    pub fn new(server: &Server) -> Self {
+        let limits = server.limits();
+        Self::with_stores(server, MemorySessions::new(limits.sessions), MemoryEventLog::new(limits))
+    }
+
+    /// Sessions that are kept elsewhere.
+    #[must_use]
+    pub fn with_stores(server: &Server, store: impl SessionStore, log: impl EventLog) -> Self {
+        Self(Arc::new(Inner {
+            server: server.clone(),
+            store: Box::new(store),
+            log: Box::new(log),
+            live: Mutex::default(),
+            is_swept: AtomicBool::new(false),
+        }))
+    }
+
+    /// How many sessions are in this process.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.live().len()
+    }
+
+    /// The sessions that are in this process, in any order.
+    #[must_use]
+    pub fn ids(&self) -> Vec<SessionId> {
+        self.live().keys().copied().collect()
+    }
+
+    /// Ends a session, with all that runs and all streams of it; false if there is none.
+    pub async fn end(&self, id: SessionId) -> bool {
+        let live = self.live().get(&id).cloned();
+        match live {
+            Some(live) => self.close(&live, CloseReason::Local).await,
+            None => self.0.store.remove(id).await.unwrap_or(false),
+        }
+    }
+
+    /// Sends a notification to a session that belongs to none of its calls; false if the session is not in this process. It
+    /// goes out on one stream, the latest that the client has opened with GET, or waits for one.
+    pub async fn push(&self, id: SessionId, method: &str, params: Option<Raw>) -> bool {
+        let live = self.live().get(&id).cloned();
+        let Some(live) = live else { return false };
+        self.tell(method);
+        let frame = mcp_jsonrpc::Message::Notification(Notification::new(method, params)).encode();
+        match live.route(frame, self.limits()) {
+            // Whoever pushes is not held up by whoever reads.
+            Ok((channel, frame)) => channel.send(self.log(), frame, false, Duration::ZERO).await,
+            Err(Kept(kept)) => return kept,
+        }
+        true
+    }
+
+    /// Whether a client may open streams with GET.
+    pub(super) fn have_streams(&self) -> bool {
+        self.limits().session_streams > 0
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
+        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn limits(&self) -> &Limits {
+        self.0.server.limits()
+    }
+
+    fn log(&self) -> &dyn EventLog {
+        &*self.0.log
+    }
+
+    /// Tells observers of a notification.
+    fn tell(&self, method: &str) {
+        self.0.server.notified("http", method);
+    }
+
+    /// Holds off the end of a session; false if it has ended.
+    async fn renew(&self, live: &Arc<Live>) -> bool {
+        match self.0.store.touch(live.id, live.ttl(self.limits())).await {
+            Ok(true) => true,
+            Ok(false) => {
+                self.close(live, CloseReason::Expired).await;
+                false
+            }
+            // A store that does not answer ends nothing.
+            Err(error) => {
+                tracing::warn!(?error, "a session could not be renewed");
+                true
+            }
+        }
+    }
+
+    /// Keeps what has changed of a session.
+    async fn save(&self, live: &Live) {
+        if let Some(record) = live.record()
+            && let Err(error) = self.0.store.save(live.id, record).await
+        {
+            tracing::warn!(?error, "a session's record could not be kept");
+        }
+    }
+
+    /// Makes a session of a handshake that succeeded; `None` where there is no room.
+    async fn mint(&self, session: Arc<Session>, peer: &Peer) -> Result<Option<SessionId>, mcp_core::Error> {
+        let (id, principal) = (SessionId::random(), digest(peer));
+        let Some(record) = session.record(principal) else { return Ok(None) };
+        let live = Live::new(id, principal, session, self.limits(), self.0.server.opened("http"));
+        let live = Arc::new(live);
+        self.live().insert(id, live.clone());
+        match self.0.store.create(id, record, live.ttl(self.limits())).await {
+            Ok(true) => {}
+            outcome => {
+                self.live().remove(&id);
+                live.end();
+                return outcome.map(|_| None);
+            }
+        }
+        self.sweep();
+        Ok(Some(id))
+    }
+
+    /// The session that a request names, which lives on for a while.
+    async fn find(&self, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Response> {
+        let id = match single::text(headers, &MCP_SESSION_ID) {
+            None => return Err(missing()),
+            Some(text) => SessionId::parse(text).ok_or_else(gone)?,
+        };
+        let principal = digest(peer);
+        let live = self.live().get(&id).cloned();
+        match live {
+            // Another's is like one that is not there, and is not held.
+            Some(live) if live.principal != principal => Err(gone()),
+            Some(live) => {
+                live.used();
+                if self.renew(&live).await { Ok(live) } else { Err(gone()) }
+            }
+            None => self.restore(id, principal).await,
+        }
+    }
+
+    /// A session that another process has begun.
+    async fn restore(&self, id: SessionId, principal: Option<[u8; 32]>) -> Result<Arc<Live>, Response> {
+        let limits = self.limits();
+        let ttl = limits.session_idle.max(limits.session_lease);
+        let record = match self.0.store.load_and_touch(id, principal, ttl).await {
+            Ok(record) => record.ok_or_else(gone)?,
+            Err(error) => {
+                tracing::warn!(?error, "a session could not be looked up");
+                return Err(unavailable());
+            }
+        };
+        let session = Session::restore(&self.0.server, &record).ok_or_else(gone)?;
+        let mut all = self.live();
+        let live = all.entry(id).or_insert_with(|| {
+            let opened = self.0.server.opened("http");
+            Arc::new(Live::new(id, principal, Arc::new(session), limits, opened))
+        });
+        live.used();
+        let live = live.clone();
+        drop(all);
+        self.sweep();
+        Ok(live)
+    }
+
+    /// Ends a session, once: it cannot be found any more before anything else happens.
+    async fn close(&self, live: &Arc<Live>, reason: CloseReason<'_>) -> bool {
+        let was_there = self.live().remove(&live.id).is_some();
+        let removed = self.0.store.remove(live.id).await.unwrap_or(false);
+        live.end();
+        if let Err(error) = self.log().forget(live.id).await {
+            tracing::warn!(?error, "a session's events could not be dropped");
+        }
+        if let Some(mut opened) = live.take_opened() {
+            opened.close(&reason);
+        }
+        was_there || removed
+    }
+
+    /// One task for all sessions ends those that expire, for as long as there are any.
+    fn sweep(&self) {
+        if self.0.is_swept.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let limits = self.limits();
+        let shortest = limits.session_idle.min(limits.session_provisional);
+        let pause = (shortest / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
+        tokio::spawn(sweep(Arc::downgrade(&self.0), pause));
+    }
+}
+
+async fn sweep(sessions: Weak<Inner>, pause: Duration) {
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(sessions) = sessions.upgrade().map(Sessions) else { return };
+        sessions.log().sweep();
+        let alive = match sessions.0.store.ids().await {
+            Ok(alive) => alive.into_iter().collect::<std::collections::HashSet<_>>(),
+            Err(error) => {
+                tracing::warn!(?error, "the sessions that live could not be listed");
+                continue;
+            }
+        };
+        let expired: Vec<_> = sessions.live().values().filter(|live| !alive.contains(&live.id)).cloned().collect();
+        for live in expired {
+            // One that is just being made is in no store yet.
+            if !sessions.0.store.touch(live.id, live.ttl(sessions.limits())).await.unwrap_or(true) {
+                sessions.close(&live, CloseReason::Expired).await;
+            }
+        }
+        let all = sessions.live();
+        if all.is_empty() {
+            sessions.0.is_swept.store(false, Ordering::SeqCst);
+            return;
+        }
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+fn digest(peer: &Peer) -> Option<[u8; 32]> {
+    peer.who().map(mcp_core::Principal::digest)
+}
+
+fn missing() -> Response {
+    reply::refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing: send `initialize` first")
+}
+
+/// Unknown, ended, expired, malformed, another's: nobody is told which.
+fn gone() -> Response {
+    reply::refuse(StatusCode::NOT_FOUND, "there is no such session: send `initialize` again, without a session id")
+}
+
+fn unavailable() -> Response {
+    reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up at the moment")
+}

@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_core::{
+    Arrival, Exchange, Server,
+    method::{Initialize, Method},
+    server::{Peer, Session},
+};
+use mcp_jsonrpc::{Malformed, Message};
+
+use super::{Sessions, call, live::Live};
+use crate::{
+    headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    server::{accept_header::Wanted, post::accepted, reply, respond, single},
+};
+
+/// Answers a request of the legacy era: `initialize` begins a session, all others belong to one.
+pub(crate) async fn request(
+    sessions: &Sessions,
+    headers: &HeaderMap,
+    peer: &Peer,
+    wanted: Wanted,
+    mut exchange: Exchange,
+) -> Response {
+    if exchange.method() == Initialize::NAME {
+        return initialize(sessions, peer, wanted, exchange).await;
+    }
+    let live = match within(sessions, headers, peer).await {
+        Ok(live) => live,
+        Err(refusal) => return refusal,
+    };
+    exchange.join(&live.session);
+    let changes = matches!(exchange.method(), "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe");
+    let response = call::call(sessions, &live, wanted, exchange).await;
+    if changes {
+        sessions.save(&live).await;
+    }
+    response
+}
+
+/// The id goes into the head, so this answer never becomes a stream that begins before the handshake has succeeded.
+async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchange: Exchange) -> Response {
+    let server = &sessions.0.server;
+    let session = Arc::new(Session::new());
+    exchange.join(&session);
+    let reply = server.call(exchange).await;
+    if reply.fault().is_some() {
+        return respond::at_once(server, wanted, &reply);
+    }
+    match sessions.mint(session, peer).await {
+        Ok(Some(id)) => {
+            let mut response = respond::at_once(server, wanted, &reply);
+            if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+                response.headers_mut().insert(MCP_SESSION_ID, value);
+            }
+            response
+        }
+        Ok(None) => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "there is no room for a further session"),
+        Err(error) => {
+            tracing::warn!(?error, "a session could not be kept");
+            super::unavailable()
+        }
+    }
+}
+
+/// Takes a notification, or an answer to a question of the server's.
+pub(crate) async fn message(sessions: &Sessions, headers: &HeaderMap, peer: &Peer, message: &Message) -> Response {
+    match within(sessions, headers, peer).await {
+        Ok(live) => {
+            heed(sessions, &live, peer, message).await;
+            accepted()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+async fn heed(sessions: &Sessions, live: &Arc<Live>, peer: &Peer, message: &Message) {
+    let server = &sessions.0.server;
+    server.heed(message, &Arrival::http(None).of(peer).within(&live.session));
+    let Message::Notification(notification) = message else { return };
+    if let Some(id) = server.cancelled(notification) {
+        live.cancel(&id);
+    } else if notification.method == mcp_core::method::notification::INITIALIZED && !live.session.is_ready() {
+        live.session.ready();
+        sessions.save(live).await;
+    }
+}
+
+/// Answers a batch, which 2025-03-26 alone has.
+pub(crate) async fn batch(
+    sessions: &Sessions,
+    headers: &HeaderMap,
+    peer: &Peer,
+    wanted: Wanted,
+    items: Vec<Result<Message, Malformed>>,
+) -> Response {
+    let server: &Server = &sessions.0.server;
+    let live = match within(sessions, headers, peer).await {
+        Ok(live) => live,
+        Err(refusal) => return refusal,
+    };
+    let arrival = Arrival::http(None).of(peer).within(&live.session);
+    let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    for message in items.iter().flatten().filter(|message| !matches!(message, Message::Request(_))) {
+        if status == StatusCode::OK && !matches!(message, Message::Request(_)) {
+            heed(sessions, &live, peer, message).await;
+        }
+    }
+    let requests =
+        items.into_iter().filter(|item| !matches!(item, Ok(Message::Notification(_) | Message::Response(_))));
+    let requests: Vec<_> = requests.collect();
+    if requests.is_empty() && status == StatusCode::OK {
+        return accepted();
+    }
+    match server.answer_batch(requests, arrival).await {
+        Some(body) => respond::frame(server, wanted, status, body),
+        None => accepted(),
+    }
+}
+
+/// The session that a message belongs to, in the revision that was agreed on.
+async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Response> {
+    let live = sessions.find(headers, peer).await?;
+    check_version(headers, &live).map(|()| live)
+}
+
+/// A session speaks one revision. Without the header it is clear which.
+///
+/// Specification: *2025-11-25, Transports, Protocol Version Header*.
+pub(super) fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Response> {
+    let Some(named) = single::text(headers, &MCP_PROTOCOL_VERSION) else { return Ok(()) };
+    match live.session.revision() {
+        Some(agreed) if agreed.as_str() != named => {
+            let why = format!("this session speaks {agreed}, and the MCP-Protocol-Version header says otherwise");
+            Err(reply::refuse(StatusCode::BAD_REQUEST, why))
+        }
+        _ => Ok(()),
+    }
+}
