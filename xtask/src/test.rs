@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
         run: |_| cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]),
     },
     Step { name: "each library crate alone", run: |_| crates_alone() },
-    Step { name: "tests", run: |_| cargo(&["test", "--workspace"]) },
+    Step { name: "tests", run: |_| cargo(&["test", "--workspace", "--all-features"]) },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "conformance suite", run: conformance },
     Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm).map(|()| Done::Yes) },

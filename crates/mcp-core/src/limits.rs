@@ -26,6 +26,9 @@ pub struct Limits {
     /// Requests that wait on one shared wire; more are refused, and so are all while those that wait have more bytes than
     /// [`queue_bytes`](Self::queue_bytes). A server's. Default 1024.
     pub waiting: usize,
+    /// Handlers of [`Tool::blocking`](crate::Tool::blocking) that run at once; more wait their turn. At least 1. A server's.
+    /// Default 128.
+    pub blocking: usize,
     /// The most messages queued for writing on one connection or stream. At least 1. Default 256.
     pub queue_messages: usize,
     /// The most bytes queued for writing on one connection or stream. At least 1. Default 4 MiB.
@@ -85,6 +88,7 @@ impl Default for Limits {
             batch: decode.batch,
             in_flight: 64,
             waiting: 1024,
+            blocking: 128,
             queue_messages: 256,
             queue_bytes: 4 << 20,
             subscribed_uris: 1024,
@@ -128,7 +132,7 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
+    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, keep_alive: Duration, stall_timeout: Duration,
@@ -146,7 +150,13 @@ impl Limits {
 
     /// The same, with 1 in place of every 0 with which nothing could ever move.
     pub(crate) fn at_least_one(mut self) -> Self {
-        for bound in [&mut self.in_flight, &mut self.queue_messages, &mut self.queue_bytes, &mut self.page_size] {
+        for bound in [
+            &mut self.in_flight,
+            &mut self.blocking,
+            &mut self.queue_messages,
+            &mut self.queue_bytes,
+            &mut self.page_size,
+        ] {
             *bound = (*bound).max(1);
         }
         self

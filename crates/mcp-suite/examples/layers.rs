@@ -13,7 +13,9 @@ use std::{
 
 use futures_util::{FutureExt as _, future::Either};
 use mcp_suite::{Exchange, Fault, Reply, Server, ServerBuilder, Tool, ToolError, implementation};
-use tower::{BoxError, Layer, Service, limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
+use tower::{
+    BoxError, Layer, Service, ServiceExt as _, limit::ConcurrencyLimitLayer, timeout::TimeoutLayer, util::Oneshot,
+};
 
 /// What somebody is told who may not call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +179,48 @@ where
     }
 }
 
+/// Puts a layer around tool calls alone: a ping, or a list, is not to wait for them.
+#[derive(Clone)]
+struct ForCalls<L>(L);
+
+impl<L: Layer<S>, S: Clone> Layer<S> for ForCalls<L> {
+    type Service = CallsThrough<L::Service, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        CallsThrough { layered: self.0.layer(inner.clone()), bare: inner }
+    }
+}
+
+/// What [`ForCalls`] makes of a service.
+#[derive(Clone)]
+struct CallsThrough<L, S> {
+    layered: L,
+    bare: S,
+}
+
+impl<L, S> Service<Exchange> for CallsThrough<L, S>
+where
+    L: Service<Exchange, Response = Reply, Error = BoxError> + Clone,
+    S: Service<Exchange, Response = Reply, Error = BoxError> + Clone,
+{
+    type Response = Reply;
+    type Error = BoxError;
+    type Future = Either<Oneshot<L, Exchange>, Oneshot<S, Exchange>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
+        // Which of the two has to be ready is known with the request.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, exchange: Exchange) -> Self::Future {
+        if exchange.method() == "tools/call" {
+            self.layered.clone().oneshot(exchange).left_future()
+        } else {
+            self.bare.clone().oneshot(exchange).right_future()
+        }
+    }
+}
+
 /// A server with all four; the layer that is added last is met first.
 pub(crate) fn layered(
     builder: ServerBuilder,
@@ -184,7 +228,8 @@ pub(crate) fn layered(
     record: impl Fn(Entry) + Send + Sync + 'static,
 ) -> Server {
     let may = |exchange: &Exchange, tool: &str| exchange.principal().is_some() || !tool.starts_with("admin.");
-    let builder = builder.layer(ConcurrencyLimitLayer::new(4)).layer(TimeoutLayer::new(Duration::from_secs(10)));
+    let builder =
+        builder.layer(TimeoutLayer::new(Duration::from_secs(10))).layer(ForCalls(ConcurrencyLimitLayer::new(4)));
     Authorize::new(denied, may).protect(builder).layer(Audit::new(record)).build()
 }
 

@@ -169,7 +169,7 @@ fn template() -> ResourceTemplate {
         .title("Resource Template")
         .describe("A resource template with parameter substitution")
         .mime_type("application/json")
-        .complete("id", |typed, _| async move { Ok(beginning_with(&typed, &["1", "12", "123"])) })
+        .complete("id", |_, typed, _| async move { Ok(beginning_with(&typed, &["1", "12", "123"])) })
 }
 
 async fn data(_: Context, variables: Variables) -> Result<String, ToolError> {
@@ -188,7 +188,7 @@ fn prompts() -> Vec<Prompt> {
             .describe("A prompt with required arguments")
             .argument(argument("arg1", "First test argument"))
             .argument(argument("arg2", "Second test argument"))
-            .complete("arg1", |typed, _| async move { Ok(beginning_with(&typed, &["testValue1", "testValue2"])) }),
+            .complete("arg1", |_, typed, _| async move { Ok(beginning_with(&typed, &["testValue1", "testValue2"])) }),
         Prompt::new("test_prompt_with_embedded_resource", with_resource)
             .describe("A prompt that includes an embedded resource")
             .argument(argument("resourceUri", "URI of the resource to embed")),

@@ -12,7 +12,7 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// The events of this thread, from warnings upwards, until it is dropped.
+/// The events of this thread, from warnings upwards unless told otherwise, until it is dropped.
 pub(crate) struct Warnings {
     lines: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
@@ -21,8 +21,13 @@ pub(crate) struct Warnings {
 impl Warnings {
     /// Listens from now on.
     pub(crate) fn listen() -> Self {
+        Self::listen_from(Level::WARN)
+    }
+
+    /// Listens to all that is as grave as `least`.
+    pub(crate) fn listen_from(least: Level) -> Self {
         let lines = Arc::<Mutex<Vec<String>>>::default();
-        let guard = tracing::subscriber::set_default(Listener(lines.clone()));
+        let guard = tracing::subscriber::set_default(Listener(lines.clone(), least));
         Self { lines, _guard: guard }
     }
 
@@ -32,11 +37,11 @@ impl Warnings {
     }
 }
 
-struct Listener(Arc<Mutex<Vec<String>>>);
+struct Listener(Arc<Mutex<Vec<String>>>, Level);
 
 impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= self.1
     }
 
     fn event(&self, event: &Event<'_>) {

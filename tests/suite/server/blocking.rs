@@ -87,6 +87,16 @@ fn stubborn() -> (Server, Receiver<&'static str>) {
     (Server::builder(implementation!()).tool(Tool::blocking("stubborn", stubborn)).build(), heard)
 }
 
+/// What is said next, within bounds.
+async fn next(heard: Receiver<&'static str>) -> (Receiver<&'static str>, &'static str) {
+    let waiting = tokio::task::spawn_blocking(move || {
+        let said = heard.recv_timeout(Duration::from_secs(30));
+        (heard, said)
+    });
+    let (heard, said) = waiting.await.unwrap();
+    (heard, said.unwrap())
+}
+
 /// C130: in a runtime of one thread, too.
 #[tokio::test]
 async fn a_tool_that_blocks_holds_up_nobody_and_can_see_that_it_is_cancelled() {
@@ -95,9 +105,47 @@ async fn a_tool_that_blocks_holds_up_nobody_and_can_see_that_it_is_cancelled() {
     peer.say(&call(1, "stubborn", json!({}))).await;
     peer.say(&ping(2)).await;
     assert_eq!(peer.hear().await["id"], 2);
+    let (heard, said) = next(heard).await;
+    assert_eq!(said, "begun");
     peer.say(&cancel(1)).await;
-    let said = tokio::task::spawn_blocking(move || (heard.recv(), heard.recv_timeout(Duration::from_secs(30)))).await;
-    assert_eq!(said.unwrap(), (Ok("begun"), Ok("cancelled")));
+    assert_eq!(next(heard).await.1, "cancelled");
     peer.say(&ping(3)).await;
     assert_eq!(peer.hear().await["id"], 3);
+}
+
+/// Threads cannot be stopped, so what waits for one must be bounded, and must not run once nobody wants it.
+#[tokio::test]
+async fn a_call_that_is_cancelled_while_it_waits_for_a_thread_never_runs() {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+    let runs = Arc::<AtomicUsize>::default();
+    let (free, blocked) = channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let slow = {
+        let runs = runs.clone();
+        move || {
+            runs.fetch_add(1, Ordering::SeqCst);
+            blocked.lock().unwrap().recv()?;
+            Ok(())
+        }
+    };
+    let limits = mcp_core::Limits::default().blocking(1);
+    let server = Server::builder(implementation!()).limits(limits).tool(Tool::blocking("slow", slow)).build();
+    let mut peer = Peer::memory(server);
+    for id in 0..10 {
+        peer.say(&call(id, "slow", json!({}))).await;
+    }
+    super::until("the first one runs", async || runs.load(Ordering::SeqCst) == 1).await;
+    for id in 1..9 {
+        peer.say(&cancel(id)).await;
+    }
+    peer.say(&ping(99)).await;
+    assert_eq!(peer.hear().await["id"], 99);
+    free.send(()).unwrap();
+    free.send(()).unwrap();
+    let mut answered = [peer.hear().await["id"].as_u64(), peer.hear().await["id"].as_u64()];
+    answered.sort_unstable();
+    assert_eq!((answered, runs.load(Ordering::SeqCst)), ([Some(0), Some(9)], 2));
 }

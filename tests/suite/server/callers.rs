@@ -158,11 +158,11 @@ async fn a_server_introduces_itself_to_each_client_in_its_own_way() {
         })
         .build();
     let hello = |client: Value| {
-        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         json!({ "method": "initialize", "params": params }).to_string()
     };
     let answer = ask(&server, &Peer::new(), &hello(json!({ "name": "ada", "version": "1" }))).await;
-    assert_eq!(answer["result"]["instructions"], "for ada in 2025-06-18");
+    assert_eq!(answer["result"]["instructions"], "for ada in 2025-11-25");
     assert_eq!(answer["result"]["serverInfo"]["description"], "a greeting");
     assert_eq!(answer["result"]["_meta"], json!({ "k": 1 }));
     let mut meta = super::modern_meta();

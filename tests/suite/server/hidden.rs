@@ -33,7 +33,7 @@ fn server() -> Server {
     let prompt = |name: &str| {
         Prompt::new(name, |_, _| async { Ok("a prompt") })
             .argument(PromptArgument::new("a"))
-            .complete("a", |_, _| async { Ok(Completion::default()) })
+            .complete("a", |_, _, _| async { Ok(Completion::default()) })
     };
     let template = |uri: &str| ResourceTemplate::new(uri, "template", |_, _| async { Ok("of a template") });
     Server::builder(implementation!())

@@ -69,6 +69,21 @@ async fn who_may_not_call_a_tool_is_told_so_or_told_nothing_on_every_wire() {
     }
 }
 
+#[tokio::test]
+async fn who_may_call_a_tool_calls_it() {
+    for denied in [Denied::Hidden, Denied::Refused] {
+        let (server, entries) = server(denied);
+        let (here, there) = mcp_core::memory();
+        let ada = mcp_core::server::Peer::new().principal(Some(mcp_core::Principal::new("ada")));
+        let mut client = mcp_test::RawClient::over(here, mcp_core::server::serve_peer(server, there, ada));
+        client.open(mcp_core::Revision::LATEST).await.unwrap();
+        assert_eq!(super::text(&client.call("admin.reset", json!({})).await), "Good day");
+        let entries = entries.lock().unwrap();
+        let entry = entries.iter().find(|entry| entry.method == "tools/call").unwrap();
+        assert_eq!((entry.principal.as_deref(), entry.error), (Some("ada"), None));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_answers_and_frees_the_place_of_what_hangs() {
     let (server, entries) = server(Denied::Refused);
@@ -76,13 +91,16 @@ async fn a_time_limit_answers_and_frees_the_place_of_what_hangs() {
     for id in 0..6 {
         peer.say(&call(id, "never", json!({}))).await;
     }
-    // Four run, two wait for a place; the time limit is inside of the bound.
+    // Four run, two wait for a place; nothing else waits for them.
+    peer.say(&super::ping(7)).await;
+    assert_eq!(peer.hear().await["id"], 7);
     for _ in 0..6 {
         let answer: Value = peer.hear().await;
         assert!(answer["error"]["message"].as_str().unwrap().contains("timed out"), "{answer}");
     }
-    let took: Vec<_> = entries.lock().unwrap().iter().map(|entry| entry.error).collect();
-    assert_eq!(took, [Some(-32603); 6]);
+    let entries = entries.lock().unwrap().clone();
+    let errors: Vec<_> = entries.iter().filter(|entry| entry.method == "tools/call").map(|entry| entry.error).collect();
+    assert_eq!(errors, [Some(-32603); 6]);
     peer.say(&call(9, "greet", json!({}))).await;
     let answer = tokio::time::timeout(Duration::from_secs(1), peer.hear()).await.unwrap();
     assert_eq!(super::text(&answer), "Good day");

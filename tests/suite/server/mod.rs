@@ -5,6 +5,7 @@
 mod blocking;
 mod callers;
 mod cancel;
+mod changes;
 mod hidden;
 mod in_flight;
 mod layers;
@@ -12,6 +13,7 @@ mod limits;
 mod methods;
 mod process;
 mod property;
+mod quiet;
 mod registry;
 mod shutdown;
 mod streams;

@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use mcp_jsonrpc::Raw;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use tracing::Span;
 
 use crate::{
     Context, Exchange, Tool, ToolError,
@@ -60,9 +61,19 @@ impl<H: BlockingHandler<S>, S: 'static> ToolHandler<(Blocking<()>, S)> for Block
         let handler = self.0.clone();
         let (context, guard) = Context::new(exchange);
         let input = H::input(&context);
+        let (turns, span) = (context.server().0.core.blocking.clone(), Span::current());
         guard.during(async move {
             let input = input?;
-            match tokio::task::spawn_blocking(move || handler.run(input)?.into_tool_result()).await {
+            // Held by the thread, which cannot be stopped. So nothing ever waits in the runtime's own queue.
+            let turn = turns.acquire_owned().await;
+            let run = move || {
+                let _turn = turn;
+                if context.is_cancelled() {
+                    return Err(ToolError::new("The call was cancelled"));
+                }
+                span.in_scope(|| handler.run(input)?.into_tool_result())
+            };
+            match tokio::task::spawn_blocking(run).await {
                 Ok(outcome) => outcome,
                 Err(error) => match error.try_into_panic() {
                     // It is caught where those of other handlers are.
@@ -78,7 +89,8 @@ impl Tool {
     /// A tool that runs `handler`, which blocks or computes for long, on a thread of its own, so that it holds up nobody.
     ///
     /// A call that is cancelled or out of time is answered for at once, but a thread cannot be stopped: the handler of
-    /// a long loop looks at [`Context::is_cancelled`]. How many threads there may be is the tokio runtime's setting.
+    /// a long loop looks at [`Context::is_cancelled`]. [`Limits::blocking`](crate::Limits) of them run at once, and
+    /// further ones wait their turn.
     ///
     /// ```
     /// # use mcp_core::{Tool, ToolError};

@@ -1,6 +1,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use mcp_jsonrpc::Raw;
+use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service};
 
 use crate::{
@@ -234,8 +235,8 @@ impl ServerBuilder {
     /// The server.
     ///
     /// # Panics
-    /// When two tools, prompts, resources or templates have one name, one has none, or no revision is accepted; [`try_build`](Self::try_build) returns that
-    /// as an error.
+    /// When something that was added is not valid, as [`Registry::add`](crate::Registry::add) says, or no revision is accepted;
+    /// [`try_build`](Self::try_build) returns that as an error.
     #[must_use]
     pub fn build(self) -> Server {
         match self.try_build() {
@@ -266,6 +267,7 @@ impl ServerBuilder {
             instructions: self.instructions,
             introducer: self.introducer,
             revisions: self.revisions,
+            blocking: Arc::new(Semaphore::new(self.limits.blocking)),
             limits: self.limits,
             observers: self.observers,
             cache: self.cache,

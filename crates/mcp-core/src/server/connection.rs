@@ -81,6 +81,13 @@ pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<
     ended
 }
 
+/// With the connection its session ends, whatever its handlers have left running.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.session.end();
+    }
+}
+
 struct Connection {
     server: Server,
     session: Arc<Session>,

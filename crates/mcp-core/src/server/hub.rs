@@ -66,6 +66,8 @@ struct Marks {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Nothing is listened to any more.
+    is_closed: bool,
     /// What is listened to, and whether it is marked.
     subjects: HashMap<Subject, bool>,
     /// What is marked, in the order in which it changed.
@@ -112,24 +114,39 @@ pub(crate) struct Listener {
 impl Listener {
     /// Listens to a subject, from now on.
     pub(crate) fn listen(&self, subject: Subject) {
-        let mut listeners = lock(&self.hub.0);
-        listeners.by_subject.entry(subject.clone()).or_default().insert(self.number, self.marks.clone());
-        self.state().subjects.entry(subject).or_insert(false);
+        self.listen_within(subject, usize::MAX);
+    }
+
+    /// The same for a resource, if no more than `most` of them are listened to then; else false.
+    pub(crate) fn listen_within(&self, subject: Subject, most: usize) -> bool {
+        // Both locks, so that what is listened to is the same on both sides.
+        let (mut listeners, mut state) = (lock(&self.hub.0), self.state());
+        let is_new = !state.subjects.contains_key(&subject);
+        let resources = state.subjects.keys().filter(|subject| matches!(subject, Subject::Resource(_)));
+        if is_new && resources.count() >= most {
+            return false;
+        }
+        if is_new && !state.is_closed {
+            listeners.by_subject.entry(subject.clone()).or_default().insert(self.number, self.marks.clone());
+            state.subjects.insert(subject, false);
+        }
+        true
     }
 
     /// Listens to it no more. What was marked is not told either.
     pub(crate) fn ignore(&self, subject: &Subject) {
-        self.hub.forget(subject, self.number);
-        let mut state = self.state();
+        let (mut listeners, mut state) = (lock(&self.hub.0), self.state());
+        listeners.forget(subject, self.number);
         if state.subjects.remove(subject) == Some(true) {
             state.marked.retain(|marked| marked != subject);
         }
     }
 
-    /// Listens to nothing any more.
-    pub(crate) fn ignore_all(&self) {
-        let State { subjects, .. } = std::mem::take(&mut *self.state());
-        subjects.keys().for_each(|subject| self.hub.forget(subject, self.number));
+    /// Listens to nothing any more, whatever it is still told to listen to.
+    pub(crate) fn close(&self) {
+        let (mut listeners, mut state) = (lock(&self.hub.0), self.state());
+        let State { subjects, .. } = std::mem::replace(&mut *state, State { is_closed: true, ..State::default() });
+        subjects.keys().for_each(|subject| listeners.forget(subject, self.number));
     }
 
     /// The resources that are listened to.
@@ -140,11 +157,6 @@ impl Listener {
             _ => None,
         });
         uris.collect()
-    }
-
-    /// How many subjects are listened to for which `is_so`.
-    pub(crate) fn count(&self, is_so: impl Fn(&Subject) -> bool) -> usize {
-        self.state().subjects.keys().filter(|subject| is_so(subject)).count()
     }
 
     pub(crate) fn listens(&self, subject: &Subject) -> bool {
@@ -176,13 +188,12 @@ impl Listener {
     }
 }
 
-impl Hub {
-    fn forget(&self, subject: &Subject, number: u64) {
-        let mut listeners = lock(&self.0);
-        if let Some(interested) = listeners.by_subject.get_mut(subject) {
+impl Listeners {
+    fn forget(&mut self, subject: &Subject, number: u64) {
+        if let Some(interested) = self.by_subject.get_mut(subject) {
             interested.remove(&number);
             if interested.is_empty() {
-                listeners.by_subject.remove(subject);
+                self.by_subject.remove(subject);
             }
         }
     }
@@ -190,7 +201,7 @@ impl Hub {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.ignore_all();
+        self.close();
     }
 }
 
@@ -235,6 +246,11 @@ mod tests {
         listener.ignore(&uri("x:never"));
         assert!(told(&listener).is_empty() && !hub.changed(&uri("x:a")));
         listener.listen(Subject::Prompts);
+        assert!(listener.listen_within(uri("x:a"), 1) && listener.listen_within(uri("x:a"), 1));
+        assert!(!listener.listen_within(uri("x:b"), 1) && listener.listens(&Subject::Prompts));
+        listener.close();
+        listener.listen(uri("x:late"));
+        assert!(!hub.changed(&uri("x:late")) && !hub.changed(&uri("x:a")));
         drop(listener);
         assert!(!hub.changed(&Subject::Prompts) && lock(&hub.0).by_subject.is_empty());
     }

@@ -47,6 +47,8 @@ static EXISTS: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// What the span that is being made belongs to. It is taken by the layer within the same call.
     static MAKING: Cell<Option<Context>> = const { Cell::new(None) };
+    /// Whether an event is being sent: what is logged on the way, by an observer for example, is not sent in turn.
+    static SENDING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl LogLayer {
@@ -66,7 +68,7 @@ pub(super) fn span(exchange: &Exchange) -> Span {
     }
     MAKING.set(Some(Context::to_log(exchange.clone())));
     // A level that no filter by level leaves out.
-    let span = tracing::error_span!(parent: None, "call");
+    let span = tracing::error_span!("call");
     MAKING.set(None);
     span
 }
@@ -82,8 +84,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, context: layer::Context<'_, S>) {
-        let (target, level) = (event.metadata().target(), level(*event.metadata().level()));
-        if is_ours(target) {
+        let level = level(*event.metadata().level());
+        if is_ours(event.metadata().target()) || SENDING.get() {
             return;
         }
         let call = context.event_scope(event).and_then(|mut scope| {
@@ -93,7 +95,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         if let Some(call) = call.filter(|call| call.logs(level)) {
             let mut fields = Fields::default();
             event.record(&mut fields);
+            let target = fields.target.take();
+            let target = target.as_deref().unwrap_or(event.metadata().target());
+            if is_ours(target) {
+                return;
+            }
+            SENDING.set(true);
+            // An observer's panic is contained on the way, so this is set back.
             drop(call.log(level, target, fields.into_data()));
+            SENDING.set(false);
         }
     }
 }
@@ -115,23 +125,34 @@ fn level(level: Level) -> LogLevel {
 
 /// What an event says.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct Fields {
+    values: Map<String, Value>,
+    /// Where it comes from, if it came through the `log` crate.
+    target: Option<String>,
+}
 
 impl Fields {
     /// A message alone is a text, anything more an object.
     fn into_data(mut self) -> Value {
-        match self.0.remove("message") {
-            Some(message) if self.0.is_empty() => message,
+        match self.values.remove("message") {
+            Some(message) if self.values.is_empty() => message,
             Some(message) => {
-                self.0.insert("message".into(), message);
-                self.0.into()
+                self.values.insert("message".into(), message);
+                self.values.into()
             }
-            None => self.0.into(),
+            None => self.values.into(),
         }
     }
 
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
-        self.0.insert(field.name().to_owned(), value.into());
+        // What the `log` crate adds says where a source file lies on this machine.
+        match (field.name(), value.into()) {
+            ("log.target", Value::String(target)) => self.target = Some(target),
+            (name, _) if name.starts_with("log.") => {}
+            (name, value) => {
+                self.values.insert(name.to_owned(), value);
+            }
+        }
     }
 }
 
@@ -185,9 +206,15 @@ mod tests {
         Ok("done")
     }
 
+    fn block() -> Result<(), ToolError> {
+        tracing::info!(target: "x", { log.target = "disk", log.file = "/home/me/x.rs", log.line = 7 }, "from a thread");
+        Ok(())
+    }
+
     /// What a client hears of a call before its answer.
-    async fn heard(level: Option<&str>) -> Vec<Value> {
-        let server = Server::builder(implementation!()).logging(true).tool(Tool::new("work", work)).build();
+    async fn heard(tool: &str, level: Option<&str>) -> Vec<Value> {
+        let server = Server::builder(implementation!()).logging(true).observer(Chatty);
+        let server = server.tool(Tool::new("work", work)).tool(Tool::blocking("block", block)).build();
         let (here, there) = memory();
         let (mut source, mut sink) = crate::Wire::split(here);
         let serving = tokio::spawn(serve(server, there));
@@ -196,7 +223,7 @@ mod tests {
             r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}{level}"#
         );
         let call = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"work","_meta":{{{meta}}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","_meta":{{{meta}}}}}}}"#
         );
         crate::FrameSink::send(&mut sink, &mut vec![call.into()]).await.unwrap();
         let mut heard = Vec::new();
@@ -212,11 +239,21 @@ mod tests {
         heard
     }
 
+    /// It logs what goes out, as an audit would.
+    struct Chatty;
+
+    impl crate::observer::Observer for Chatty {
+        fn notification(&self, notification: &crate::observer::NotificationEvent<'_>) {
+            tracing::info!(target: "audit", method = notification.method, "told");
+        }
+    }
+
     #[tokio::test]
     async fn a_handlers_events_go_to_the_client_of_its_request_and_to_no_other() {
         let subscriber = tracing_subscriber::registry().with(LogLayer::new());
-        let _subscribed = tracing::subscriber::set_default(subscriber);
-        let (told, silent) = tokio::join!(heard(Some("info")), heard(None));
+        // For all threads, among them those of tools that block.
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        let (told, silent) = tokio::join!(heard("work", Some("info")), heard("work", None));
         assert_eq!(silent, Vec::<Value>::new());
         let expected = serde_json::json!([
             { "level": "info", "logger": "work", "data": "begun" },
@@ -225,7 +262,10 @@ mod tests {
             { "level": "error", "logger": "work", "data": "from a task" },
         ]);
         assert_eq!(Value::from(told), expected);
-        let told = heard(Some("error")).await;
+        let told = heard("work", Some("error")).await;
         assert_eq!(told.len(), 1, "{told:?}");
+        let told = heard("block", Some("debug")).await;
+        let expected = serde_json::json!([{ "level": "info", "logger": "disk", "data": "from a thread" }]);
+        assert_eq!(Value::from(told), expected);
     }
 }

@@ -52,6 +52,8 @@ use layers::Stack;
 pub use legacy::{Change, Session};
 #[cfg(feature = "log-layer")]
 pub use log_layer::LogLayer;
+use tokio::sync::Semaphore;
+
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
 pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
@@ -69,7 +71,7 @@ use crate::{
     types::{CacheHint, CacheHints, Implementation, ServerCapabilities},
 };
 
-/// A server: tools, and what answers for them. Cloning is cheap, and all clones are one server.
+/// A server: tools, prompts and resources, and what answers for them. Cloning is cheap, and all clones are one server.
 ///
 /// It knows no wire. Transports hand it what they carry, and so can you: [`handle`](Self::handle) takes bytes,
 /// [`dispatch`](Self::dispatch) a request.
@@ -109,6 +111,8 @@ pub(crate) struct Core {
     /// How many requests were accepted, and one.
     sequence: AtomicU64,
     hub: Arc<Hub>,
+    /// Turns of handlers that block.
+    blocking: Arc<Semaphore>,
     tools: ToolRegistry,
     prompts: PromptRegistry,
     resources: ResourceRegistry,
@@ -139,8 +143,8 @@ impl Core {
         if self.introducer.is_some() { self.cache.discover.privately() } else { self.cache.discover }
     }
 
-    /// Whether something backs a method. A client that was once told of tools gets an empty list when the last of them is
-    /// gone, and so with the rest.
+    /// Whether something backs a method, for whoever asks. A client that was once told of tools gets an empty list when the
+    /// last of them is gone, and so with the rest.
     fn offers(&self, method: CoreMethod) -> bool {
         match method {
             CoreMethod::Initialize | CoreMethod::Ping | CoreMethod::Discover => true,
@@ -152,10 +156,7 @@ impl Core {
             | CoreMethod::Subscribe
             | CoreMethod::Unsubscribe => self.resources.was_used() || self.templates.was_used(),
             CoreMethod::SetLevel => self.logging,
-            CoreMethod::Complete => {
-                self.prompts.any(|prompt| !prompt.completers.is_empty())
-                    || self.templates.any(|template| !template.completers.is_empty())
-            }
+            CoreMethod::Complete => self.prompts.completes() || self.templates.completes(),
         }
     }
 }

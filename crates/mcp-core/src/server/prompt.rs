@@ -6,7 +6,7 @@ use crate::{
     BoxFuture, Context, Error, Revision, ToolError,
     server::{
         completer::Completers,
-        registry::{Listed, check_key, describes_itself, since},
+        registry::{Listed, check, describes_itself, since},
     },
     types::{Completion, GetPromptResult, PromptArgument, PromptDefinition, PromptMessage},
 };
@@ -59,7 +59,8 @@ where
     }
 }
 
-/// What a prompt is filled in with. All that the prompt requires are there.
+/// What a prompt is filled in with. A prompt's handler finds all there that the prompt requires; what completes an argument
+/// may find fewer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptArguments(pub(crate) BTreeMap<String, String>);
 
@@ -142,13 +143,14 @@ impl Prompt {
         self
     }
 
-    /// Completes an argument while it is typed: `complete` gets what stands there, and the arguments that are filled in.
+    /// Completes an argument while it is typed: `complete` gets the [`Context`], what stands there, and the arguments
+    /// that are filled in.
     ///
     /// Specification: *Completion*.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, complete: F) -> Self
     where
-        F: Fn(String, PromptArguments) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, String, PromptArguments) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Completion, ToolError>> + Send + 'static,
     {
         self.completers.add(argument.into(), complete);
@@ -164,7 +166,11 @@ impl Listed for Prompt {
     }
 
     fn prepared(self) -> Result<Self, Error> {
-        check_key(Self::KIND, self.key()).map(|()| self)
+        check(Self::KIND, self.key(), self.key(), self.definition.meta.as_ref()).map(|()| self)
+    }
+
+    fn completes(&self) -> bool {
+        !self.completers.is_empty()
     }
 
     fn render(&self, revision: Revision) -> Raw {

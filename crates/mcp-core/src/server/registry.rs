@@ -1,6 +1,9 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -33,6 +36,8 @@ pub struct Registry<T> {
     snapshot: ArcSwap<Snapshot<T>>,
     /// Whom an entry is shown to; everybody where there is none.
     filter: Option<Filter<T>>,
+    /// Whether there ever was an entry with something to complete.
+    completes: AtomicBool,
     /// Who is told of changes.
     hub: Arc<Hub>,
     subject: Subject,
@@ -65,8 +70,14 @@ impl<T> Clone for Snapshot<T> {
     }
 }
 
+/// Keeps what can be listed to what the protocol lists.
+pub(crate) mod sealed {
+    /// One of the four kinds.
+    pub trait Sealed {}
+}
+
 /// Something that a server lists.
-pub trait Listed: Clone + Send + Sync + 'static {
+pub trait Listed: sealed::Sealed + Clone + Send + Sync + 'static {
     /// What it is called in errors.
     const KIND: &'static str;
 
@@ -78,6 +89,11 @@ pub trait Listed: Clone + Send + Sync + 'static {
     /// # Errors
     /// Why it may not be listed.
     fn prepared(self) -> Result<Self, Error>;
+
+    /// Whether it has something to complete.
+    fn completes(&self) -> bool {
+        false
+    }
 
     /// Its definition as JSON text, with what `revision` has of it.
     fn render(&self, revision: Revision) -> Raw;
@@ -122,6 +138,8 @@ macro_rules! describes_itself {
             }
         }
 
+        impl $crate::server::registry::sealed::Sealed for $kind {}
+
         /// One is a collection of one, so that registries take either.
         impl IntoIterator for $kind {
             type Item = Self;
@@ -162,6 +180,7 @@ impl<T: Listed> Registry<T> {
         if items.is_empty() {
             return Ok(());
         }
+        self.note_completers(&items);
         self.change(|snapshot| items.iter().try_for_each(|item| snapshot.insert(item.clone())))
     }
 
@@ -171,6 +190,7 @@ impl<T: Listed> Registry<T> {
     /// [`ErrorKind::InvalidParams`] when it is not valid.
     pub fn replace(&self, item: T) -> Result<(), Error> {
         let item = item.prepared()?;
+        self.note_completers(std::slice::from_ref(&item));
         self.change(|snapshot| {
             let Some(old) = snapshot.by_key.get(item.key()).cloned() else {
                 return snapshot.insert(item.clone());
@@ -198,6 +218,10 @@ impl<T: Listed> Registry<T> {
             Ok(())
         });
         removed
+    }
+
+    fn note_completers(&self, items: &[T]) {
+        self.completes.fetch_or(items.iter().any(T::completes), Ordering::Relaxed);
     }
 
     /// The entry of that name, as it is now.
@@ -240,7 +264,13 @@ impl<T> Registry<T> {
     /// One that is empty, and tells `hub` of changes to `subject`.
     pub(crate) fn new(filter: Option<Filter<T>>, hub: &Arc<Hub>, subject: Subject) -> Self {
         let empty = Snapshot { by_key: HashMap::new(), ordered: Vec::new(), next: 0 };
-        Self { snapshot: ArcSwap::from_pointee(empty), filter, hub: hub.clone(), subject }
+        Self {
+            snapshot: ArcSwap::from_pointee(empty),
+            filter,
+            completes: AtomicBool::new(false),
+            hub: hub.clone(),
+            subject,
+        }
     }
 
     /// Whether the exchange sees an entry.
@@ -270,9 +300,14 @@ impl<T> Registry<T> {
         self.snapshot.load().next > 0
     }
 
-    /// Whether there is one like that.
-    pub(crate) fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
-        self.snapshot.load().ordered.iter().any(|entry| is_so(&entry.item))
+    /// Whether there ever was one with something to complete.
+    pub(crate) fn completes(&self) -> bool {
+        self.completes.load(Ordering::Relaxed)
+    }
+
+    /// Whether an entry of that number was ever there.
+    pub(crate) fn knows(&self, number: u64) -> bool {
+        number < self.snapshot.load().next
     }
 
     /// Of the entries that have a rank, the one with the lowest, and of several the first.
@@ -340,13 +375,18 @@ pub(crate) fn since<T>(revision: Revision, first: Revision, member: &mut Option<
     }
 }
 
-/// A name that is empty names nothing.
-pub(crate) fn check_key(kind: &str, key: &str) -> Result<(), Error> {
-    if key.is_empty() {
-        let message = format!("a {kind}'s name must not be empty");
-        return Err(Error::new(ErrorKind::InvalidParams, message).blaming(crate::Blame::Caller));
+/// A name that is empty names nothing, and metadata is an object.
+pub(crate) fn check(kind: &str, key: &str, name: &str, meta: Option<&Raw>) -> Result<(), Error> {
+    let wrong = |why: String| Err(Error::new(ErrorKind::InvalidParams, why).blaming(Blame::Caller));
+    if key.is_empty() || name.is_empty() {
+        return wrong(format!("a {kind}'s name must not be empty"));
     }
-    Ok(())
+    match meta {
+        Some(meta) if !meta.is_object() => {
+            wrong(format!("the {kind} `{}`: its metadata must be an object", shown(key)))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Listed for Tool {
@@ -358,7 +398,7 @@ impl Listed for Tool {
 
     /// What is wrong with a schema is told with the tool's name.
     fn prepared(self) -> Result<Self, Error> {
-        check_key(Self::KIND, self.key())?;
+        check(Self::KIND, self.key(), self.key(), self.definition.meta.as_ref())?;
         warn_of_odd_name(self.key());
         let name = self.definition.name.clone();
         Tool::prepared(self).map_err(|error| {
@@ -406,7 +446,7 @@ fn may_be_promised(output_schema: &Raw, revision: Revision) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::{
@@ -497,6 +537,8 @@ mod tests {
     fn what_was_rendered_once_is_shown_to_whoever_sees_it() {
         #[derive(Clone)]
         struct Counted(String, Arc<AtomicUsize>);
+        impl sealed::Sealed for Counted {}
+
         impl Listed for Counted {
             const KIND: &'static str = "counted";
             fn key(&self) -> &str {

@@ -1,12 +1,12 @@
 //! Server path 9 of 11: the exit seam, where the id and the era's members are put around a result. Before: `crates/mcp-core/src/server/tool.rs`. After: `crates/mcp-jsonrpc/src/encode.rs`.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_jsonrpc::{ByteString, ErrorObject, Malformed, MalformedKind, Raw, RequestId, encode};
 use serde::Serialize;
 
-use crate::{Era, Fault, Revision, observer::Outcome, types::CacheHint};
+use crate::{Era, Fault, Revision, head::meta_key, observer::Outcome, types::CacheHint};
 
 /// The one answer to a request: a result, or why there is none.
 #[derive(Debug, Clone)]
@@ -111,7 +111,10 @@ impl Body {
 }
 
 impl Reply {
-    pub(crate) fn new(id: RequestId, revision: Revision, outcome: Result<Body, Fault>) -> Self {
+    pub(crate) fn new(id: RequestId, revision: Revision, mut outcome: Result<Body, Fault>) -> Self {
+        if let Ok(body) = &mut outcome {
+            body.meta = body.meta.take().and_then(own_meta);
+        }
         Self { id: Some(id), revision, outcome }
     }
 
@@ -181,6 +184,21 @@ impl Reply {
         let text = ByteString::try_from(out.freeze()).map_err(|_| Fault::Internal.to_error(self.revision))?;
         Ok(Raw::assume_valid(text))
     }
+}
+
+/// What a handler puts into `_meta`: an object, or nothing. A result that came from another server says which; here it is
+/// this server's.
+fn own_meta(meta: Raw) -> Option<Raw> {
+    if !meta.is_object() {
+        tracing::error!("a result's metadata is no object, and was left out");
+        return None;
+    }
+    if meta.member(meta_key::SERVER_INFO).is_none() {
+        return Some(meta);
+    }
+    let mut members = meta.decode::<BTreeMap<String, Raw>>().ok()?;
+    members.remove(meta_key::SERVER_INFO);
+    Raw::encode(&members).ok()
 }
 
 /// How long a result may get: what this file adds fits into the number here.

@@ -3,8 +3,9 @@ use std::{future::Future, sync::Arc};
 use mcp_jsonrpc::Raw;
 
 use crate::{
-    BoxFuture, Context, Error, Revision, ToolError,
-    server::registry::{Listed, check_key, describes_itself, since},
+    Blame, BoxFuture, Context, Error, ErrorKind, Revision, ToolError,
+    server::registry::{Listed, check, describes_itself, since},
+    shown,
     types::{CacheHint, ReadResourceResult, ResourceContents, ResourceDefinition},
 };
 
@@ -150,6 +151,19 @@ impl From<&Resource> for ResourceDefinition {
     }
 }
 
+/// Whether that may be a URI: strict clients refuse a whole list for a name or a path in the place of one. Its characters
+/// beyond ASCII are let pass.
+fn is_uri(text: &str) -> bool {
+    has_scheme(text) && !text.chars().any(|char| char.is_whitespace() || char.is_control())
+}
+
+/// Whether it begins as a URI does.
+pub(crate) fn has_scheme(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
 impl Listed for Resource {
     const KIND: &'static str = "resource";
 
@@ -158,7 +172,15 @@ impl Listed for Resource {
     }
 
     fn prepared(self) -> Result<Self, Error> {
-        check_key(Self::KIND, self.key()).map(|()| self)
+        check(Self::KIND, self.key(), &self.definition.name, self.definition.meta.as_ref())?;
+        if is_uri(self.key()) {
+            return Ok(self);
+        }
+        let message = format!(
+            "the resource `{}`: that is no URI, which begins with a scheme and a colon and holds no spaces",
+            shown(self.key())
+        );
+        Err(Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller))
     }
 
     fn render(&self, revision: Revision) -> Raw {

@@ -7,7 +7,7 @@ use crate::{
     server::{
         IntoResourceResult, PromptArguments,
         completer::Completers,
-        registry::{Listed, check_key, describes_itself, since},
+        registry::{Listed, check, describes_itself, since},
     },
     types::{CacheHint, Completion, ReadResourceResult, ResourceTemplateDefinition},
     uri_template::{UriTemplate, Variables},
@@ -117,13 +117,14 @@ impl ResourceTemplate {
         self
     }
 
-    /// Completes a variable while it is typed: `complete` gets what stands there, and the variables that are filled in.
+    /// Completes a variable while it is typed: `complete` gets the [`Context`], what stands there, and the
+    /// variables that are filled in.
     ///
     /// Specification: *Completion*.
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
     where
-        F: Fn(String, PromptArguments) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, String, PromptArguments) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Completion, ToolError>> + Send + 'static,
     {
         self.completers.add(variable.into(), complete);
@@ -139,7 +140,7 @@ impl Listed for ResourceTemplate {
     }
 
     fn prepared(self) -> Result<Self, Error> {
-        check_key(Self::KIND, self.key())?;
+        check(Self::KIND, self.key(), &self.definition.name, self.definition.meta.as_ref())?;
         match &self.template {
             Ok(_) => Ok(self),
             Err(why) => {
@@ -147,6 +148,10 @@ impl Listed for ResourceTemplate {
                 Err(Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller))
             }
         }
+    }
+
+    fn completes(&self) -> bool {
+        !self.completers.is_empty()
     }
 
     fn render(&self, revision: Revision) -> Raw {

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Context, Error, Exchange, MirrorPlan, ToolError,
+    Context, Error, ErrorKind, Exchange, MirrorPlan, ToolError,
     server::{dispatch::Handling, features::tools, registry::describes_itself},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
     validate::{Author, Checks},
@@ -42,6 +42,8 @@ pub struct Tool {
     pub(crate) checks: Option<Arc<Checks>>,
     author: Author,
     validates_output: bool,
+    /// An output schema was written by hand, so that nothing but a check sees to structured content.
+    promises: bool,
 }
 
 /// What a call of a tool comes to.
@@ -64,9 +66,9 @@ where
         let outcome = self(exchange);
         Box::pin(async move {
             let outcome = outcome.await;
-            let outcome = match checks {
-                Some(checks) => outcome.map(|result| checks.result(result)),
-                None => outcome,
+            let outcome = match (checks, outcome) {
+                (Some(checks), Ok(result)) => Ok(checks.result(result, revision)?),
+                (_, outcome) => outcome,
             };
             tools::finish(outcome, revision)
         })
@@ -169,13 +171,17 @@ impl Tool {
             checks: None,
             author: Author::Remote,
             validates_output: false,
+            promises: false,
         }
     }
 
     /// The same tool with what is compiled of its schema.
     pub(crate) fn prepared(mut self) -> Result<Self, Error> {
+        if self.author != Author::Remote {
+            check_schemas(&self.definition)?;
+        }
         self.mirror = MirrorPlan::compile(&self.definition.input_schema)?;
-        self.checks = Checks::of(&self.definition, self.author, self.validates_output)?;
+        self.checks = Checks::of(&self.definition, self.author, self.validates_output, self.promises)?;
         Ok(self)
     }
 
@@ -194,9 +200,12 @@ impl Tool {
     }
 
     /// Declares the JSON Schema of its structured content, kept as given. Tools that return [`Json`] have one already.
+    ///
+    /// A result without structured content, that is no failure either, is then an internal error, and the log names the tool.
     #[must_use]
     pub fn output_schema(mut self, schema: Raw) -> Self {
         self.definition.output_schema = Some(schema);
+        self.promises = true;
         self
     }
 
@@ -216,6 +225,21 @@ impl Tool {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+/// Clients that hold definitions to the specification's schema would refuse the whole list for one of these.
+///
+/// Specification: *schema, `Tool`*.
+fn check_schemas(definition: &ToolDefinition) -> Result<(), Error> {
+    let wrong = |why: &str| Err(Error::new(ErrorKind::InvalidParams, why));
+    let kind = definition.input_schema.member("type");
+    if kind.is_none_or(|kind| kind.as_str() != r#""object""#) {
+        return wrong("the input schema: it must be an object with `\"type\":\"object\"`");
+    }
+    match &definition.output_schema {
+        Some(schema) if !schema.is_object() => wrong("the output schema: it must be an object"),
+        _ => Ok(()),
     }
 }
 

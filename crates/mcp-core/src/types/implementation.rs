@@ -4,6 +4,7 @@ use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
 use super::Icon;
+use crate::Revision;
 
 /// The name and version of a client or server. Self-reported: for display and logs, never for decisions.
 ///
@@ -42,6 +43,15 @@ impl Implementation {
             website_url: None,
             icons: None,
         }
+    }
+
+    /// The same with what `revision` has of it.
+    pub(crate) fn told_in(mut self, revision: Revision) -> Self {
+        if revision < Revision::V2025_11_25 {
+            (self.description, self.website_url, self.icons) = (None, None, None);
+        }
+        self.title = self.title.filter(|_| revision >= Revision::V2025_06_18);
+        self
     }
 
     /// The file name of the running program, for clients that were not told who they are.

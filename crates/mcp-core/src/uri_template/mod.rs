@@ -158,12 +158,22 @@ impl UriTemplate {
     /// ```
     #[must_use]
     pub fn matches(&self, uri: &str) -> Option<Variables> {
-        if uri.len() > Self::LONGEST_URI {
+        if uri.len() > Self::LONGEST_URI || !uri.starts_with(self.prefix()) {
             return None;
         }
         let values = matcher::matches(&self.0.program, self.0.names.len(), uri.as_bytes())?;
         let found = self.0.names.iter().cloned().zip(values);
         Some(Variables::new(found.filter_map(|(name, value)| Some((name, value?))).collect()))
+    }
+
+    /// What every URI that fits begins with, byte for byte.
+    fn prefix(&self) -> &str {
+        let Some(Part::Literal(literal)) = self.0.parts.first() else { return "" };
+        // Whatever has, or is, an escape may stand there in another form.
+        let plain = literal.find(|char: char| {
+            !char.is_ascii_graphic() || matches!(char, '%' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+        });
+        &literal[..plain.unwrap_or(literal.len())]
     }
 
     /// How narrow the template is. The most specific is the smallest, so that of equals the first one stays first:

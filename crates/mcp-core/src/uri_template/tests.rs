@@ -136,7 +136,7 @@ fn literals_are_literal() {
 }
 
 #[test]
-fn a_literal_that_no_uri_can_hold_matches_itself_and_its_escape() {
+fn c166_a_literal_that_no_uri_can_hold_matches_itself_and_its_escape() {
     for uri in ["file:///docs/naïve/1", "file:///docs/na%C3%AFve/1", "file:///docs/na%c3%afve/1"] {
         assert_found("file:///docs/naïve/{n}", uri, "n=1");
     }
@@ -147,7 +147,7 @@ fn a_literal_that_no_uri_can_hold_matches_itself_and_its_escape() {
 }
 
 #[test]
-fn values_are_decoded_exactly_once() {
+fn c163_values_are_decoded_exactly_once() {
     assert_found("note://{id}", "note://caf%C3%A9%20%2B1", "id=café +1");
     assert_found("note://{id}", "note://café", "id=café");
     assert_found("note://{id}", "note://a+b", "id=a+b");
@@ -171,7 +171,7 @@ fn an_escape_is_not_split_between_value_and_literal() {
 }
 
 #[test]
-fn a_simple_value_stays_in_its_segment() {
+fn c164_a_simple_value_stays_in_its_segment() {
     for uri in ["a://", "a://x/y", "a://x?y", "a://x#y", "a:///"] {
         assert_none("a://{x}", uri);
     }
@@ -311,6 +311,15 @@ fn hostile_input_costs_a_cell_a_byte_and_step() {
     }
 }
 
+/// A URI that begins in another way is told at once, however many templates there are.
+#[test]
+fn what_begins_in_another_way_is_not_even_compared() {
+    assert_eq!(template("file:///docs/na\u{ef}ve/{n}").prefix(), "file:///docs/na");
+    assert_eq!(template("{+uri}").prefix(), "");
+    assert_eq!(template("x:a%41{n}").prefix(), "x:a");
+    assert_eq!(template("x:plain").prefix(), "x:plain");
+}
+
 #[test]
 fn the_most_specific_comes_first() {
     let order = ["a://bc/{x}", "a://{x}/{y}", "a://{x}", "a://{x}{?y}", "a://{+x}", "a:{x}"];
@@ -320,7 +329,7 @@ fn the_most_specific_comes_first() {
 }
 
 #[test]
-fn a_path_stays_inside_its_base() {
+fn c164_a_path_stays_inside_its_base() {
     let base = Path::new("base");
     let join = |value: &str| safe_join(base, value);
     assert_eq!(join("a"), Ok(base.join("a")));

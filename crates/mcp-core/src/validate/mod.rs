@@ -25,7 +25,7 @@ use mcp_jsonrpc::Raw;
 use schema::Schema;
 
 use crate::{
-    Error, ErrorKind, ToolError,
+    Error, ErrorKind, Fault, Revision, ToolError,
     types::{CallToolResult, ToolDefinition},
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct Checks {
     input: Input,
     /// Present where results are to be checked.
     output: Option<Schema>,
+    /// Whether structured content was promised that no type sees to.
+    promises: bool,
 }
 
 #[derive(Debug)]
@@ -69,19 +71,20 @@ impl Checks {
         definition: &ToolDefinition,
         author: Author,
         checks_output: bool,
+        promises: bool,
     ) -> Result<Option<Arc<Self>>, Error> {
         let input = Input::of(&definition.input_schema, author).map_err(|error| about("input", &error))?;
         let output = definition.output_schema.as_ref().filter(|_| checks_output);
         let output = output.map(Schema::compile).transpose().map_err(|error| about("output", &error))?.flatten();
-        if output.is_none() && matches!(input, Input::Unchecked) {
+        if output.is_none() && !promises && matches!(input, Input::Unchecked) {
             return Ok(None);
         }
-        Ok(Some(Arc::new(Self { tool: definition.name.clone(), input, output })))
+        Ok(Some(Arc::new(Self { tool: definition.name.clone(), input, output, promises })))
     }
 
     /// Whether results are checked.
     pub(crate) fn checks_output(&self) -> bool {
-        self.output.is_some()
+        self.output.is_some() || self.promises
     }
 
     /// Checks arguments for which decoding is not enough.
@@ -103,15 +106,22 @@ impl Checks {
     }
 
     /// The result, or a failure in its place: what it should have been is the server's business, and goes to the log.
-    pub(crate) fn result(&self, result: CallToolResult) -> CallToolResult {
-        let Some(schema) = self.output.as_ref().filter(|_| !result.is_error) else { return result };
-        let misfits = match &result.structured_content {
-            Some(value) => schema.misfits(value.as_str()),
-            None => Some("there is no structured content".into()),
+    ///
+    /// # Errors
+    /// When there is no structured content in a revision that was told of some.
+    pub(crate) fn result(&self, result: CallToolResult, revision: Revision) -> Result<CallToolResult, Fault> {
+        if result.is_error {
+            return Ok(result);
+        }
+        let Some(value) = &result.structured_content else {
+            tracing::error!(tool = self.tool, "a tool's result has no structured content, though it declares a schema");
+            return if revision >= Revision::V2025_06_18 { Err(Fault::Internal) } else { Ok(result) };
         };
-        let Some(misfits) = misfits else { return result };
+        let Some(misfits) = self.output.as_ref().and_then(|schema| schema.misfits(value.as_str())) else {
+            return Ok(result);
+        };
         tracing::error!(tool = self.tool, misfits, "a tool's result does not have its declared shape");
-        CallToolResult::error("The tool failed: its result does not have its declared shape")
+        Ok(CallToolResult::error("The tool failed: its result does not have its declared shape"))
     }
 }
 

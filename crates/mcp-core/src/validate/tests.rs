@@ -131,7 +131,7 @@ fn definition(schema: &str) -> ToolDefinition {
 
 #[test]
 fn who_wrote_a_schema_decides_when_it_is_asked() {
-    let checks = |schema, author| Checks::of(&definition(schema), author, false).unwrap();
+    let checks = |schema, author| Checks::of(&definition(schema), author, false, false).unwrap();
     let (plain, bounded) =
         (r#"{"properties":{"a":{"type":"string"}}}"#, r#"{"properties":{"a":{"type":"string","minLength":2}}}"#);
     let bad = r#"{"a":1}"#;
@@ -147,7 +147,7 @@ fn who_wrote_a_schema_decides_when_it_is_asked() {
     assert!(checks(plain, Author::Hand).unwrap().arguments(bad).is_err());
     assert!(checks(r#"{"type":"object","description":"d"}"#, Author::Hand).is_none());
     assert!(checks(r#"{"additionalProperties":false}"#, Author::Hand).unwrap().arguments(bad).is_err());
-    let error = Checks::of(&definition(r#"{"type":"objekt"}"#), Author::Hand, false).unwrap_err();
+    let error = Checks::of(&definition(r#"{"type":"objekt"}"#), Author::Hand, false, false).unwrap_err();
     assert!(error.to_string().starts_with("the input schema: "), "{error}");
     // What decodes by itself needs no schema that compiles.
     assert!(checks(r##"{"$ref":"#/$defs/none"}"##, Author::Type).unwrap().explain(bad).is_none());
@@ -157,12 +157,16 @@ fn who_wrote_a_schema_decides_when_it_is_asked() {
 fn a_result_is_held_to_what_was_declared() {
     let mut definition = definition(r#"{"type":"object"}"#);
     definition.output_schema = Some(Raw::parse(r#"{"type":"object","required":["n"]}"#).unwrap());
-    let checks = Checks::of(&definition, Author::Remote, true).unwrap().unwrap();
+    let checks = Checks::of(&definition, Author::Remote, true, false).unwrap().unwrap();
     let structured = |text: &str| CallToolResult::text("t").structured(Raw::parse(text.to_owned()).unwrap());
-    assert_eq!(checks.result(structured(r#"{"n":1}"#)), structured(r#"{"n":1}"#));
-    assert_eq!(checks.result(CallToolResult::error("e")), CallToolResult::error("e"));
-    for misfit in [structured("{}"), structured("[1]"), CallToolResult::text("t")] {
-        let told = checks.result(misfit);
+    let result = |result| checks.result(result, Revision::LATEST);
+    assert_eq!(result(structured(r#"{"n":1}"#)), Ok(structured(r#"{"n":1}"#)));
+    assert_eq!(result(CallToolResult::error("e")), Ok(CallToolResult::error("e")));
+    assert_eq!(result(CallToolResult::text("t")), Err(Fault::Internal), "nothing structured at all");
+    let before = checks.result(CallToolResult::text("t"), Revision::V2025_03_26);
+    assert_eq!(before, Ok(CallToolResult::text("t")), "the revision was told of no schema");
+    for misfit in [structured("{}"), structured("[1]")] {
+        let told = result(misfit).unwrap();
         assert!(told.is_error && told.structured_content.is_none() && told.to_text().contains("declared shape"));
     }
 }

@@ -15,8 +15,15 @@ pub(super) fn of(parts: &Parts) -> Peer {
 }
 
 /// The head of an upgrade, as handlers see it.
-#[derive(Debug)]
 struct Head(Parts);
+
+/// Headers may be secret, and so may a query.
+impl std::fmt::Debug for Head {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (method, path) = (&self.0.method, self.0.uri.path());
+        f.debug_struct("Head").field("method", method).field("path", &path).finish_non_exhaustive()
+    }
+}
 
 impl RequestHead for Head {
     fn header(&self, name: &str) -> Option<&str> {

@@ -21,8 +21,8 @@ pub(crate) fn complete(core: &Core, exchange: Exchange) -> Result<Running, Fault
     };
     let completers = completers(core, &exchange, &params.reference)?;
     let (argument, known) = (params.argument, PromptArguments(params.context.arguments));
-    let (_, guard) = Context::new(exchange);
-    let values = completers.complete(&argument.name, argument.value, known);
+    let (context, guard) = Context::new(exchange);
+    let values = completers.complete(context, &argument.name, argument.value, known);
     let completing = guard.during(async move {
         let completion = values.await.map_err(failure)?.capped();
         Body::encode(&CompleteResult { completion })

@@ -22,8 +22,11 @@ pub(crate) fn list<T: Listed>(
     registry: &Registry<T>,
     hint: CacheHint,
 ) -> Result<Body, Fault> {
-    let after =
-        exchange.head.cursor.as_deref().map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
+    let after = exchange.head.cursor.as_deref();
+    let after = after.map(|cursor| read_cursor(cursor, core.limits.cursor_bytes)).transpose()?;
+    if after.is_some_and(|after| !registry.knows(after)) {
+        return Err(no_such_cursor());
+    }
     let shows = |item: &T| registry.shows(exchange, item);
     let show = |entry: &Arc<Entry<T>>| entry.clone() as Arc<dyn Rendered>;
     let (entries, last) = registry.page(after, core.limits.page_size, shows, show);
@@ -45,7 +48,11 @@ fn write_cursor(number: u64) -> String {
 fn read_cursor(cursor: &str, most: usize) -> Result<u64, Fault> {
     let is_ours = !cursor.is_empty() && cursor.len() <= most && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = is_ours.then(|| u64::from_str_radix(cursor, 16).ok()).flatten();
-    number.ok_or_else(|| Fault::InvalidParams("no such cursor".into()))
+    number.ok_or_else(no_such_cursor)
+}
+
+fn no_such_cursor() -> Fault {
+    Fault::InvalidParams("no such cursor".into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use mcp_jsonrpc::encode;
 
 use crate::{
     BoxFuture, Context, Fault, ToolError,
-    server::{Core, Exchange, dispatch::Running, features::failure, reply::Body},
+    server::{Core, Exchange, Registry, dispatch::Running, features::failure, reply::Body, resource::has_scheme},
     types::{CacheHint, ReadResourceResult},
 };
 
@@ -15,14 +15,21 @@ type Reading = BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
 
 /// Starts `resources/read`: of the resource of that URI, or of the most specific template that it fits.
 pub(crate) fn read(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
-    let Some(uri) = exchange.uri().map(str::to_owned) else {
-        return Err(Fault::InvalidParams("`uri` is missing".into()));
-    };
+    let uri = asked_for(&exchange)?.to_owned();
     let Some((start, about)) = find(core, &exchange, &uri) else { return Err(Fault::ResourceNotFound(uri.into())) };
     let (context, guard) = Context::new(exchange);
     let contents = start(context);
     let reading = guard.during(async move { finish(contents.await, &uri, about) });
     Ok(Running::new(core.handler_timeout(), Box::pin(reading)))
+}
+
+/// The URI that is asked for.
+pub(crate) fn asked_for(exchange: &Exchange) -> Result<&str, Fault> {
+    match exchange.uri() {
+        Some(uri) if has_scheme(uri) => Ok(uri),
+        Some(_) => Err(Fault::InvalidParams("`uri` must be a URI, which begins with a scheme and a colon".into())),
+        None => Err(Fault::InvalidParams("`uri` is missing".into())),
+    }
 }
 
 /// Whether something reads that URI.
@@ -41,7 +48,10 @@ type Start = Box<dyn FnOnce(Context) -> Reading>;
 
 fn find(core: &Core, exchange: &Exchange, uri: &str) -> Option<(Start, About)> {
     if let Some(entry) = core.resources.find_for(exchange, uri) {
-        let about = About { mime_type: entry.item.definition().mime_type.clone(), cache: entry.item.cache };
+        let about = About {
+            mime_type: entry.item.definition().mime_type.clone(),
+            cache: private_where_filtered(&core.resources, entry.item.cache),
+        };
         return Some((Box::new(move |context| entry.item.handler.read(context)), about));
     }
     let (entry, variables) = core.templates.best(|template| {
@@ -49,8 +59,15 @@ fn find(core: &Core, exchange: &Exchange, uri: &str) -> Option<(Start, About)> {
         let variables = uri_template.matches(uri)?;
         core.templates.shows(exchange, template).then(|| (uri_template.specificity(), variables))
     })?;
-    let about = About { mime_type: entry.item.definition().mime_type.clone(), cache: entry.item.cache };
+    let about = About {
+        mime_type: entry.item.definition().mime_type.clone(),
+        cache: private_where_filtered(&core.templates, entry.item.cache),
+    };
     Some((Box::new(move |context| entry.item.handler.read(context, variables)), about))
+}
+
+fn private_where_filtered<T>(registry: &Registry<T>, hint: CacheHint) -> CacheHint {
+    if registry.is_one_for_all() { hint } else { hint.privately() }
 }
 
 fn finish(outcome: Result<ReadResourceResult, ToolError>, uri: &str, about: About) -> Result<Body, Fault> {

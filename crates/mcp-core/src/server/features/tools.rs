@@ -1,13 +1,12 @@
 //! Server path 7 of 11: `tools/call`; `list.rs` beside this file answers `tools/list`. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/tool.rs`.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use mcp_jsonrpc::{Raw, encode};
 
 use crate::{
     Era, Fault, Revision, Tool, ToolError,
-    head::meta_key,
     server::{
         Core, Exchange,
         dispatch::{Running, Timeout},
@@ -75,18 +74,7 @@ pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault
     if result.is_error {
         members.put_slice(br#","isError":true"#);
     }
-    let meta = result.meta.map(without_server_info);
-    Ok(Body { members, meta, is_failure: result.is_error, ..Body::default() })
-}
-
-/// A result that came from another server says which; here it is this server's.
-fn without_server_info(meta: Raw) -> Raw {
-    if meta.member(meta_key::SERVER_INFO).is_none() {
-        return meta;
-    }
-    let Ok(mut members) = meta.decode::<BTreeMap<String, Raw>>() else { return Raw::empty_object() };
-    members.remove(meta_key::SERVER_INFO);
-    Raw::encode(&members).unwrap_or(Raw::empty_object())
+    Ok(Body { members, meta: result.meta, is_failure: result.is_error, ..Body::default() })
 }
 
 /// Before 2025-06-18 there is no structured content, and before the modern era it is an object.

@@ -20,7 +20,7 @@ pub(crate) fn initialize(core: &Core, mut exchange: Exchange) -> Result<Body, Fa
     let body = Body::encode(&InitializeResult {
         protocol_version: exchange.revision.to_string(),
         capabilities,
-        server_info: introduction.info,
+        server_info: introduction.info.told_in(exchange.revision),
         instructions: introduction.instructions,
     })?;
     Ok(Body { meta: introduction.meta, ..body })

@@ -105,7 +105,7 @@ impl Session {
     /// It is over: nothing is told any more.
     pub fn end(&self) {
         if let Some(agreed) = self.0.get() {
-            agreed.listener.ignore_all();
+            agreed.listener.close();
         }
     }
 

@@ -3,24 +3,21 @@ use crate::{
     server::{Core, Exchange, features::resources, hub::Subject, reply::Body},
 };
 
-/// Answers `resources/subscribe`: from now on the session is told when that resource, and no other, is updated.
+/// Answers `resources/subscribe`: from now on the session is told when that resource, and no other, is updated. Something must
+/// read that URI; what it would say is not asked.
 ///
 /// Specification: *2025-11-25, Resources, Subscriptions*.
 pub(crate) fn subscribe(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
-    let (uri, listener) = (uri(exchange)?, super::session(exchange)?.listener());
+    let (uri, listener) = (resources::asked_for(exchange)?, super::session(exchange)?.listener());
     if !resources::is_readable(core, exchange, uri) {
         return Err(Fault::ResourceNotFound(uri.into()));
     }
-    let subject = Subject::Resource(uri.into());
-    if let Some(listener) = listener.filter(|listener| !listener.listens(&subject)) {
-        let most = core.limits.subscribed_uris;
-        if listener.count(|subject| matches!(subject, Subject::Resource(_))) >= most {
-            let why = format!("this session is subscribed to {most} resources already, as many as it may");
-            return Err(Fault::InvalidParams(why.into()));
-        }
-        listener.listen(subject);
+    let most = core.limits.subscribed_uris;
+    if listener.is_none_or(|listener| listener.listen_within(Subject::Resource(uri.into()), most)) {
+        return Ok(Body::default());
     }
-    Ok(Body::default())
+    let why = format!("this session is subscribed to {most} resources already, as many as it may");
+    Err(Fault::InvalidParams(why.into()))
 }
 
 /// Answers `resources/unsubscribe`, which succeeds for whatever URI.
