@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt};
 
 use mcp_jsonrpc::{ErrorObject, code};
 
-use crate::mcp_code;
+use crate::{Fault, mcp_code};
 
 /// What went wrong, and whose fault it was.
 ///
@@ -257,19 +257,25 @@ impl StdError for Error {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolError {
     message: String,
-    is_not_found: bool,
+    /// What it is answered with, where that is an error and no result.
+    fault: Option<Box<Fault>>,
 }
 
 impl ToolError {
     /// A failure with that message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_not_found: false }
+        Self { message: message.into(), fault: None }
     }
 
     /// There is no such resource: what a template that fits a URI says of one that nothing stands behind.
     #[must_use]
     pub fn not_found() -> Self {
-        Self { is_not_found: true, ..Self::new("there is no such thing") }
+        Self { fault: Some(Box::new(Fault::ResourceNotFound("".into()))), ..Self::new("there is no such thing") }
+    }
+
+    /// What is answered with an error, and no result.
+    pub(crate) fn faulty(fault: Fault) -> Self {
+        Self { message: fault.to_string(), fault: Some(Box::new(fault)) }
     }
 
     /// What the model is told.
@@ -285,7 +291,12 @@ impl ToolError {
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
-        self.is_not_found
+        matches!(self.fault.as_deref(), Some(Fault::ResourceNotFound(_)))
+    }
+
+    /// What it is answered with, where it is more than a failure of the handler.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.fault.as_deref().filter(|fault| !matches!(fault, Fault::ResourceNotFound(_)))
     }
 }
 

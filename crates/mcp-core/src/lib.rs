@@ -41,6 +41,7 @@ pub mod method;
 mod mirror;
 pub mod observer;
 pub mod origin;
+mod pending;
 mod revision;
 /// The server: build one, serve it on a wire, hand it single messages.
 pub mod server;

@@ -68,6 +68,8 @@ pub struct Limits {
     pub probe_timeout: Duration,
     /// How long a tool may run. Default: as long as it likes.
     pub handler_timeout: Option<Duration>,
+    /// How long a handler waits for the client's answer to a question. A server's. Default 10 min.
+    pub question_timeout: Duration,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
@@ -107,6 +109,7 @@ impl Default for Limits {
             request_timeout_max: Duration::from_secs(600),
             probe_timeout: Duration::from_secs(5),
             handler_timeout: None,
+            question_timeout: Duration::from_secs(600),
             keep_alive: Duration::from_secs(15),
             stall_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
@@ -135,7 +138,7 @@ setters! {
     waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
-    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, keep_alive: Duration, stall_timeout: Duration,
+    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }
 

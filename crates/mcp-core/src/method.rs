@@ -102,6 +102,16 @@ methods! {
     Complete = "completion/complete", BOTH, CompleteParams => CompleteResult;
 }
 
+/// The names of what a server asks its client.
+pub mod question {
+    /// Asks the user.
+    pub const ELICIT: &str = "elicitation/create";
+    /// Has the model say something.
+    pub const CREATE_MESSAGE: &str = "sampling/createMessage";
+    /// Asks for the directories that are worked in.
+    pub const LIST_ROOTS: &str = "roots/list";
+}
+
 /// The notifications' names.
 pub mod notification {
     /// A legacy client is done with the handshake.

@@ -8,14 +8,14 @@ use mcp_suite::{
     jsonrpc::Raw,
     server::PromptArguments,
     types::{
-        CallToolResult, ClientCapability, Completion, Content, LogLevel, PromptArgument, PromptMessage,
-        ResourceContents,
+        CallToolResult, ClientCapability, Completion, Content, CreateMessageParams, ElicitParams, ElicitResult,
+        LogLevel, PromptArgument, PromptMessage, ResourceContents,
     },
     uri_template::Variables,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -46,6 +46,10 @@ fn tools() -> Vec<Tool> {
         Tool::new("test_tool_with_logging", with_logging).describe("Says what it does"),
         Tool::new("test_logging_tool", logging_tool).describe("Says one thing to whoever asks for it"),
         Tool::new("test_reconnection", reconnection).describe("Disconnects, and answers who comes back"),
+        Tool::new("test_sampling", sampling).describe("Has the client's model say something"),
+        Tool::new("test_elicitation", elicitation).describe("Asks the user"),
+        Tool::new("test_elicitation_sep1034_defaults", elicitation_defaults).describe("Asks with defaults"),
+        Tool::new("test_elicitation_sep1330_enums", elicitation_enums).describe("Asks with choices"),
         Tool::with_schema("json_schema_2020_12_tool", json_schema(), |_, arguments| async move {
             Ok(CallToolResult::text(arguments.as_str()))
         })
@@ -107,6 +111,75 @@ async fn reconnection(context: Context) -> Result<&'static str, ToolError> {
     Ok(
         "Reconnection test completed successfully. If you received this, the client properly reconnected after stream closure.",
     )
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sampling {
+    /// The prompt to send to the LLM
+    prompt: String,
+}
+
+async fn sampling(context: Context, Sampling { prompt }: Sampling) -> Result<String, ToolError> {
+    let params = CreateMessageParams::new([PromptMessage::user(prompt)], 100);
+    Ok(format!("LLM response: {}", context.sample("sample", params).await?.to_text()))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Elicitation {
+    /// The message to show the user
+    message: String,
+}
+
+async fn elicitation(context: Context, Elicitation { message }: Elicitation) -> Result<String, ToolError> {
+    let schema = json!({ "type": "object", "required": ["username", "email"], "properties": {
+        "username": { "type": "string", "description": "User's response" },
+        "email": { "type": "string", "description": "User's email address" },
+    } });
+    Ok(format!("User response: {}", asked(&context, message, &schema).await?))
+}
+
+/// What the user made of a form.
+async fn asked(context: &Context, message: impl Into<String>, schema: &Value) -> Result<String, ToolError> {
+    let ElicitResult { action, content, .. } =
+        context.elicit("form", ElicitParams::form(message, Raw::encode(schema)?)).await?;
+    let content = content.unwrap_or(Raw::empty_object());
+    Ok(format!("action={}, content={}", action.as_str(), content.as_str()))
+}
+
+async fn elicitation_defaults(context: Context) -> Result<String, ToolError> {
+    let schema = json!({ "type": "object", "required": [], "properties": {
+        "name": { "type": "string", "description": "User name", "default": "John Doe" },
+        "age": { "type": "integer", "description": "User age", "default": 30 },
+        "score": { "type": "number", "description": "User score", "default": 95.5 },
+        "status": { "type": "string", "description": "User status",
+            "enum": ["active", "inactive", "pending"], "default": "active" },
+        "verified": { "type": "boolean", "description": "Verification status", "default": true },
+    } });
+    let message = "Please review and update the form fields with defaults";
+    Ok(format!("Elicitation completed: {}", asked(&context, message, &schema).await?))
+}
+
+async fn elicitation_enums(context: Context) -> Result<String, ToolError> {
+    let titled = |values: &[(&str, &str)]| -> Vec<Value> {
+        values.iter().map(|(value, title)| json!({ "const": value, "title": title })).collect()
+    };
+    let choices = |what: &str| {
+        titled(&[
+            ("value1", &format!("First {what}")),
+            ("value2", &format!("Second {what}")),
+            ("value3", &format!("Third {what}")),
+        ])
+    };
+    let schema = json!({ "type": "object", "required": [], "properties": {
+        "untitledSingle": { "type": "string", "enum": ["option1", "option2", "option3"] },
+        "titledSingle": { "type": "string", "oneOf": choices("Option") },
+        "legacyEnum": { "type": "string", "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option One", "Option Two", "Option Three"] },
+        "untitledMulti": { "type": "array", "items": { "type": "string", "enum": ["option1", "option2", "option3"] } },
+        "titledMulti": { "type": "array", "items": { "anyOf": choices("Choice") } },
+    } });
+    let message = "Please select options from the enum fields";
+    Ok(format!("Elicitation completed: {}", asked(&context, message, &schema).await?))
 }
 
 async fn logging_tool(context: Context) -> Result<&'static str, ToolError> {

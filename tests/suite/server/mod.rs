@@ -13,6 +13,7 @@ mod limits;
 mod methods;
 mod process;
 mod property;
+mod questions;
 mod quiet;
 mod registry;
 mod shutdown;

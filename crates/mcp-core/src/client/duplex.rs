@@ -11,11 +11,12 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
-    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, pending::Pending, progress_token},
+    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, progress_token},
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
     observer::{CloseReason, ConnectionEvent, Direction, Observers, Opened, Role},
+    pending::Pending,
     wire,
 };
 

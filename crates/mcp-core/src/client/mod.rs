@@ -8,7 +8,6 @@ mod detect;
 mod duplex;
 mod legacy;
 mod modern;
-mod pending;
 mod remote;
 mod result;
 mod route;

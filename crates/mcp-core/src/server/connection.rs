@@ -150,10 +150,15 @@ enum Event {
 
 impl Connection {
     fn new(server: Server, kind: &'static str, peer: Peer, writes: Option<Arc<AtomicU64>>) -> Self {
+        let (outbox, session) = (Arc::new(Mailbox::new(server.limits())), Arc::<Session>::default());
+        session.set_aside({
+            let outbox: Arc<Mailbox<Queued>> = outbox.clone();
+            move |frame| outbox.reply(frame)
+        });
         Self {
-            outbox: Arc::new(Mailbox::new(server.limits())),
+            outbox,
             server,
-            session: Arc::default(),
+            session,
             in_flight: Arc::default(),
             tasks: JoinSet::new(),
             waiting: VecDeque::new(),
@@ -241,6 +246,11 @@ impl Connection {
     async fn on_message(&mut self, message: Message, to: Destination) {
         match message {
             Message::Request(request) => self.on_request(request, to).await,
+            Message::Response(response) => {
+                if !self.session.settle(response) {
+                    tracing::debug!("a response to no question was dropped");
+                }
+            }
             message => {
                 self.server.heed(&message, &self.arrival());
                 if let Message::Notification(notification) = message {
@@ -291,7 +301,7 @@ impl Connection {
             Ok(exchange) => exchange,
             Err(reply) => return self.send(&reply, &to),
         };
-        let over = exchange.may_notify().then(Arc::<AtomicBool>::default);
+        let over = exchange.may_say().then(Arc::<AtomicBool>::default);
         if let Some(over) = over.clone() {
             exchange.outlet =
                 Outlet::Mailbox { mailbox: self.outbox.clone(), call: Some(number), over, is_resumable: false };
@@ -394,7 +404,9 @@ impl Connection {
 impl Destination {
     fn send(&self, outbox: &Mailbox<Queued>, frame: Bytes) {
         match self {
-            Self::Connection => outbox.reply(frame),
+            Self::Connection => {
+                outbox.reply(frame);
+            }
             Self::Batch(gathering) => gathering.add(frame),
         }
     }

@@ -132,6 +132,11 @@ impl Exchange {
         self.progress_token().is_some() || self.log_level.is_some()
     }
 
+    /// Whether anything at all may go to the client before the answer: the same, or a question.
+    pub(crate) fn may_say(&self) -> bool {
+        self.may_notify() || self.session.as_ref().is_some_and(|session| session.is_askable())
+    }
+
     /// Who asks, if something in front of the server has made sure of it.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {

@@ -13,6 +13,7 @@ mod extensions;
 mod features;
 mod hub;
 mod inflight;
+mod input;
 mod introduction;
 mod layers;
 mod legacy;

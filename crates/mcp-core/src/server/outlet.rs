@@ -30,10 +30,10 @@ pub(crate) enum Kind {
 }
 
 impl Mailbox<Queued> {
-    /// Queues an answer, or whatever else must not be lost, over what is queued already.
-    pub(crate) fn reply(&self, frame: Bytes) {
+    /// Queues an answer, or whatever else must not be lost, over what is queued already; false once nobody reads any more.
+    pub(crate) fn reply(&self, frame: Bytes) -> bool {
         let bytes = frame.len();
-        self.push(Queued { call: None, kind: Kind::Message, frame }, bytes);
+        self.push(Queued { call: None, kind: Kind::Message, frame }, bytes)
     }
 }
 
@@ -71,6 +71,17 @@ impl Outlet {
             let is_older = |old: &Queued| kind == Kind::Progress && old.kind == kind && old.call == *call;
             let queued = Queued { call: *call, kind, frame };
             mailbox.offer(queued, bytes, is_older, || !over.load(Ordering::SeqCst));
+        }
+    }
+
+    /// Queues what must not be lost; false where it can go nowhere.
+    pub(crate) fn must_say(&self, frame: Bytes) -> bool {
+        match self {
+            Self::Mailbox { mailbox, call, over, .. } if !over.load(Ordering::SeqCst) => {
+                let bytes = frame.len();
+                mailbox.push(Queued { call: *call, kind: Kind::Message, frame }, bytes)
+            }
+            _ => false,
         }
     }
 

@@ -5,6 +5,7 @@ mod cache;
 mod capabilities;
 mod completion;
 mod content;
+mod elicitation;
 mod icon;
 mod implementation;
 mod lenient;
@@ -13,6 +14,8 @@ mod logging;
 mod progress;
 mod prompt;
 mod resource;
+mod roots;
+mod sampling;
 mod tool;
 mod trace;
 
@@ -24,6 +27,7 @@ pub use completion::{
 };
 pub(crate) use content::Written;
 pub use content::{Content, EmbeddedResource, MediaContent, ResourceLink, TextContent};
+pub use elicitation::{ElicitAction, ElicitMode, ElicitParams, ElicitResult};
 pub use icon::{Icon, IconTheme};
 pub use implementation::Implementation;
 pub use lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
@@ -37,5 +41,8 @@ pub use resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, ResourceBody, ResourceContents,
     ResourceDefinition, ResourceParams, ResourceTemplateDefinition,
 };
+pub use roots::{ListRootsResult, Root};
+pub(crate) use sampling::WrittenSampling;
+pub use sampling::{CreateMessageParams, CreateMessageResult};
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};
 pub use trace::TraceContext;

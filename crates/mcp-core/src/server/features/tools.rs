@@ -57,7 +57,11 @@ fn check_needs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<(), Fault> {
 
 /// The result of a call, as `revision` has it. A tool's failure is a result too.
 pub(crate) fn finish(outcome: Outcome, revision: Revision) -> Result<Body, Fault> {
-    let result = outcome.unwrap_or_else(|error| CallToolResult::error(error.into_message()));
+    let result = match outcome {
+        Err(error) if error.fault().is_some() => return Err(error.fault().cloned().unwrap_or(Fault::Internal)),
+        Err(error) => CallToolResult::error(error.into_message()),
+        Ok(result) => result,
+    };
     let mut members = BytesMut::with_capacity(64 + result.content.iter().map(Content::size).sum::<usize>());
     members.put_slice(br#""content":["#);
     for (index, block) in result.content.iter().enumerate() {

@@ -4,14 +4,19 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
-use mcp_jsonrpc::{Bytes, Raw};
+use mcp_jsonrpc::{Bytes, Raw, Response};
 
 use crate::{
-    Revision, Server,
+    Revision, Server, ToolError,
     lock::lock,
-    server::hub::{Listener, Subject},
+    server::{
+        hub::{Listener, Subject},
+        legacy::peer::Questions,
+        outlet::Outlet,
+    },
     store::SessionRecord,
     types::LogLevel,
 };
@@ -19,7 +24,10 @@ use crate::{
 /// What a legacy client and the server keep between requests: on a shared wire one per connection, over HTTP one per
 /// session id. Transports hold it, and requests borrow it.
 #[derive(Debug, Default)]
-pub struct Session(OnceLock<Agreed>);
+pub struct Session {
+    agreed: OnceLock<Agreed>,
+    questions: Questions,
+}
 
 /// What there is of a session once `initialize` has been answered.
 #[derive(Debug)]
@@ -83,7 +91,7 @@ impl Session {
     /// What is to be kept of it, for whoever it belongs to; `None` before the handshake.
     #[must_use]
     pub fn record(&self, principal: Option<[u8; 32]>) -> Option<SessionRecord> {
-        let Agreed { handshake, listener, is_ready, log_level } = self.0.get()?;
+        let Agreed { handshake, listener, is_ready, log_level } = self.agreed.get()?;
         Some(SessionRecord {
             revision: handshake.revision.to_string(),
             client_info: handshake.client_info.clone(),
@@ -102,27 +110,53 @@ impl Session {
         self.handshake().map(|handshake| handshake.revision)
     }
 
-    /// It is over: nothing is told any more.
+    /// Whether the client has anything to be asked for.
+    pub(crate) fn is_askable(&self) -> bool {
+        self.handshake().is_some_and(|handshake| handshake.capabilities.as_str() != "{}")
+    }
+
+    /// Says where messages go that belong to no call, or to one that has no stream: false if nowhere.
+    pub fn set_aside(&self, aside: impl Fn(Bytes) -> bool + Send + Sync + 'static) {
+        self.questions.set_aside(Box::new(aside));
+    }
+
+    /// Takes the client's answer to a question; false if nobody waits for it.
+    pub fn settle(&self, response: Response) -> bool {
+        self.questions.settle(response)
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        outlet: &Outlet,
+        method: &'static str,
+        params: Option<Raw>,
+        patience: Duration,
+    ) -> Result<Raw, ToolError> {
+        self.questions.ask(outlet, method, params, patience).await
+    }
+
+    /// It is over: nothing is told any more, and no question is answered.
     pub fn end(&self) {
-        if let Some(agreed) = self.0.get() {
+        self.questions.close();
+        if let Some(agreed) = self.agreed.get() {
             agreed.listener.close();
         }
     }
 
     /// What was agreed on, once `initialize` has been answered.
     pub(crate) fn handshake(&self) -> Option<&Handshake> {
-        self.0.get().map(|agreed| &agreed.handshake)
+        self.agreed.get().map(|agreed| &agreed.handshake)
     }
 
     /// Keeps what was agreed on; false if something was before. `listener` hears of the lists that the client was told of.
     pub(super) fn agree(&self, handshake: Handshake, listener: Listener) -> bool {
         let (is_ready, log_level) = (AtomicBool::new(false), Mutex::new(LogLevel::Info));
-        self.0.set(Agreed { handshake, listener, is_ready, log_level }).is_ok()
+        self.agreed.set(Agreed { handshake, listener, is_ready, log_level }).is_ok()
     }
 
     /// The client has said `notifications/initialized`; before the handshake that means nothing.
     pub fn ready(&self) {
-        if let Some(agreed) = self.0.get() {
+        if let Some(agreed) = self.agreed.get() {
             agreed.is_ready.store(true, Ordering::SeqCst);
             agreed.listener.wake();
         }
@@ -131,34 +165,34 @@ impl Session {
     /// Whether there may be changes to tell of.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.0.get().is_some_and(|agreed| agreed.is_ready.load(Ordering::Relaxed))
+        self.agreed.get().is_some_and(|agreed| agreed.is_ready.load(Ordering::Relaxed))
     }
 
     /// Whether something has changed that the client is to be told of, once it is ready. One at a time can wait for it.
     pub fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(agreed) = self.0.get() else { return Poll::Pending };
+        let Some(agreed) = self.agreed.get() else { return Poll::Pending };
         let changed = agreed.listener.poll_changed(cx);
         if agreed.is_ready.load(Ordering::SeqCst) { changed } else { Poll::Pending }
     }
 
     /// The notification of something that has changed, which counts as told herewith.
     pub fn next_change(&self) -> Option<Change> {
-        let subject = self.0.get()?.listener.next()?;
+        let subject = self.agreed.get()?.listener.next()?;
         Some(Change { method: subject.method(), frame: subject.notification() })
     }
 
     /// Who hears of changes for the client, once `initialize` has been answered.
     pub(super) fn listener(&self) -> Option<&Listener> {
-        self.0.get().map(|agreed| &agreed.listener)
+        self.agreed.get().map(|agreed| &agreed.listener)
     }
 
     /// From which level on the client wants log messages: `info` until it says so.
     pub(super) fn log_level(&self) -> LogLevel {
-        self.0.get().map_or(LogLevel::Info, |agreed| *lock(&agreed.log_level))
+        self.agreed.get().map_or(LogLevel::Info, |agreed| *lock(&agreed.log_level))
     }
 
     pub(super) fn set_log_level(&self, level: LogLevel) {
-        if let Some(agreed) = self.0.get() {
+        if let Some(agreed) = self.agreed.get() {
             *lock(&agreed.log_level) = level;
         }
     }

@@ -33,7 +33,7 @@ use mcp_core::{
     server::{Peer, Session},
     store::{EventLog, MemoryEventLog, MemorySessions, SessionId, SessionStore},
 };
-use mcp_jsonrpc::{Notification, Raw};
+use mcp_jsonrpc::{Bytes, Notification, Raw};
 pub(super) use post::{batch, message, request};
 
 use crate::{
@@ -114,12 +114,7 @@ impl Sessions {
         let Some(live) = live else { return false };
         self.tell(method);
         let frame = mcp_jsonrpc::Message::Notification(Notification::new(method, params)).encode();
-        match live.route(frame, self.limits()) {
-            // Whoever pushes is not held up by whoever reads.
-            Ok((channel, frame)) => channel.send(self.log(), frame, false, Duration::ZERO).await,
-            Err(Kept(kept)) => return kept,
-        }
-        true
+        self.say(&live, frame).await
     }
 
     /// Whether a client may open streams with GET.
@@ -173,8 +168,7 @@ impl Sessions {
     async fn mint(&self, session: Arc<Session>, peer: &Peer) -> Result<Option<SessionId>, mcp_core::Error> {
         let (id, principal) = (SessionId::random(), digest(peer));
         let Some(record) = session.record(principal) else { return Ok(None) };
-        let live = Live::new(id, principal, session, self.limits(), self.0.server.opened("http"));
-        let live = Arc::new(live);
+        let live = self.bring_to_life(id, principal, session);
         self.live().insert(id, live.clone());
         match self.0.store.create(id, record, live.ttl(self.limits())).await {
             Ok(true) => {}
@@ -186,6 +180,32 @@ impl Sessions {
         }
         self.sweep();
         Ok(Some(id))
+    }
+
+    /// What of a session is in this process; what belongs to no call of it goes out on its streams.
+    fn bring_to_life(&self, id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>) -> Arc<Live> {
+        let opened = self.0.server.opened("http");
+        let live = Arc::new(Live::new(id, principal, session, self.limits(), opened));
+        let (sessions, aside) = (Arc::downgrade(&self.0), Arc::downgrade(&live));
+        live.session.set_aside(move |frame| match (sessions.upgrade().map(Sessions), aside.upgrade()) {
+            (Some(sessions), Some(live)) if sessions.have_streams() => {
+                tokio::spawn(async move { sessions.say(&live, frame).await });
+                true
+            }
+            _ => false,
+        });
+        live
+    }
+
+    /// Sends what belongs to no call; false if the session has ended. Whoever says it is not held up by whoever reads.
+    async fn say(&self, live: &Live, frame: Bytes) -> bool {
+        match live.route(frame, self.limits()) {
+            Ok((channel, frame)) => {
+                channel.send(self.log(), frame, false, Duration::ZERO).await;
+                true
+            }
+            Err(Kept(is_kept)) => is_kept,
+        }
     }
 
     /// The session that a request names, which lives on for a while.
@@ -220,10 +240,7 @@ impl Sessions {
         };
         let session = Session::restore(&self.0.server, &record).ok_or_else(gone)?;
         let mut all = self.live();
-        let live = all.entry(id).or_insert_with(|| {
-            let opened = self.0.server.opened("http");
-            Arc::new(Live::new(id, principal, Arc::new(session), limits, opened))
-        });
+        let live = all.entry(id).or_insert_with(|| self.bring_to_life(id, principal, Arc::new(session)));
         live.used();
         let live = live.clone();
         drop(all);

@@ -77,8 +77,12 @@ pub(crate) async fn message(sessions: &Sessions, headers: &HeaderMap, peer: &Pee
 
 async fn heed(sessions: &Sessions, live: &Arc<Live>, peer: &Peer, message: &Message) {
     let server = &sessions.0.server;
+    let notification = match message {
+        Message::Notification(notification) => notification,
+        Message::Response(response) if live.session.settle(response.clone()) => return,
+        message => return server.heed(message, &Arrival::http(None).of(peer).within(&live.session)),
+    };
     server.heed(message, &Arrival::http(None).of(peer).within(&live.session));
-    let Message::Notification(notification) = message else { return };
     if let Some(id) = server.cancelled(notification) {
         live.cancel(&id);
     } else if notification.method == mcp_core::method::notification::INITIALIZED && !live.session.is_ready() {

@@ -1,0 +1,115 @@
+//! Questions to the client of a legacy session: requests of the server's own, and what waits for their answers.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_jsonrpc::{Bytes, ErrorObject, Message, Notification, Raw, Request, RequestId, Response};
+use tokio::{sync::oneshot, time::timeout};
+
+use crate::{ToolError, lock::lock, method::notification, pending::Pending, server::outlet::Outlet, shown};
+
+type Answer = Result<Raw, ErrorObject>;
+
+/// Where messages go that have no stream of a call to go on; false if nowhere.
+type Aside = Box<dyn Fn(Bytes) -> bool + Send + Sync>;
+
+/// The questions of one session that wait for their answers.
+#[derive(Default)]
+pub(crate) struct Questions {
+    pending: Mutex<Pending<oneshot::Sender<Answer>>>,
+    next: AtomicU64,
+    aside: OnceLock<Aside>,
+}
+
+impl Questions {
+    /// Says where messages go that have no stream of a call to go on.
+    pub(super) fn set_aside(&self, aside: Aside) {
+        // It is said once, by whoever holds the session.
+        let _ = self.aside.set(aside);
+    }
+
+    /// Takes an answer; false if nobody waits for it, or not any more.
+    pub(super) fn settle(&self, response: Response) -> bool {
+        let waiter = response.id.and_then(|id| self.pending().settle(&id));
+        waiter.is_some_and(|waiter| waiter.send(response.outcome).is_ok())
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn close(&self) {
+        drop(self.pending().close());
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending<oneshot::Sender<Answer>>> {
+        lock(&self.pending)
+    }
+
+    fn send(&self, outlet: &Outlet, frame: Bytes) -> bool {
+        outlet.must_say(frame.clone()) || self.aside.get().is_some_and(|aside| aside(frame))
+    }
+
+    /// Asks, and waits for the answer. Dropping the future takes the question back.
+    pub(super) async fn ask(
+        &self,
+        outlet: &Outlet,
+        method: &'static str,
+        params: Option<Raw>,
+        patience: Duration,
+    ) -> Result<Raw, ToolError> {
+        let id = RequestId::from(self.next.fetch_add(1, Ordering::Relaxed));
+        let (waiter, answer) = oneshot::channel();
+        if !self.pending().begin(id.clone(), waiter) {
+            return Err(ToolError::new("The client is gone"));
+        }
+        let mut asked = Asked { questions: self, outlet, id: Some(id.clone()) };
+        let frame = Message::Request(Request::new(id, method, params)).encode();
+        if !self.send(outlet, frame) {
+            asked.id = None;
+            return Err(ToolError::new("The client listens to no questions of the server"));
+        }
+        let outcome = timeout(patience, answer).await;
+        match outcome {
+            Ok(Ok(answer)) => {
+                asked.id = None;
+                answer.map_err(|error| {
+                    ToolError::new(format!("The client refused `{method}`: {}", shown(&error.message)))
+                })
+            }
+            Ok(Err(_)) => {
+                asked.id = None;
+                Err(ToolError::new("The client is gone"))
+            }
+            Err(_) => Err(ToolError::new(format!("The client did not answer within {} s", patience.as_secs()))),
+        }
+    }
+}
+
+/// A question that is taken back when this is dropped, unless it was answered.
+struct Asked<'a> {
+    questions: &'a Questions,
+    outlet: &'a Outlet,
+    id: Option<RequestId>,
+}
+
+/// Specification: *Cancellation*.
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        if self.questions.pending().settle(&id).is_none() {
+            return;
+        }
+        let params = Raw::encode(&serde_json::json!({ "requestId": id })).ok();
+        let notification = Notification::new(notification::CANCELLED, params);
+        self.questions.send(self.outlet, Message::Notification(notification).encode());
+    }
+}
+
+impl std::fmt::Debug for Questions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Questions").finish_non_exhaustive()
+    }
+}
