@@ -130,7 +130,7 @@ pub struct NotificationEvent<'a> {
 pub struct ConnectionEvent {
     /// Which side tells.
     pub role: Role,
-    /// What the messages go over: `stdio`, `http`, `websocket`, `memory`, what a transport of a user's own calls itself,
+    /// What the messages go over: `stdio`, `http`, `http+sse`, `websocket`, `memory`, what a transport of a user's own calls itself,
     /// or `none` for messages that came by themselves.
     pub transport: &'static str,
 }

@@ -1,7 +1,9 @@
 //! HTTP as it is on the wire: no client library stands between a test and the bytes.
 
 mod cases;
+mod old_sse;
 mod raw;
+mod stop;
 
 use std::net::SocketAddr;
 

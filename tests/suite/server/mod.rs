@@ -57,7 +57,7 @@ pub(crate) fn ping(id: impl Into<Value>) -> String {
 }
 
 /// The text that a tool answered.
-fn text(answer: &Value) -> &str {
+pub(crate) fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {answer}"))
 }
 

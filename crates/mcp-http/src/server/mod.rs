@@ -10,6 +10,7 @@ mod respond;
 mod routes;
 mod single;
 mod sse;
+mod stop;
 
 pub use legacy::Sessions;
 pub use peer::request_parts;

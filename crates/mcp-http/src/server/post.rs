@@ -104,7 +104,7 @@ fn wanted(endpoint: &Endpoint, parts: &Parts) -> Result<Wanted, accept_header::N
 }
 
 /// Compressed bodies are refused: what they inflate to could not be bounded before it is there.
-fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
+pub(super) fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
     if !accept_header::is_json(headers.get(header::CONTENT_TYPE)) {
         return Err("the body must be `Content-Type: application/json`");
     }
@@ -117,7 +117,7 @@ fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
 }
 
 /// Stops reading near the limit, whatever the headers claimed.
-async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> Result<Bytes, Response> {
+pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> Result<Bytes, Response> {
     let (most, patience) = (limits.message_bytes, limits.stall_timeout);
     let too_large = || reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {most} bytes"));
     let is_claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most;

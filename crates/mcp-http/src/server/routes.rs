@@ -1,4 +1,4 @@
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{future::IntoFuture, io, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -11,11 +11,12 @@ use mcp_core::{
     origin::{Hosts, Origins},
 };
 use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     DEFAULT_PATH,
     headers::MCP_PROTOCOL_VERSION,
-    server::{Sessions, guard, legacy, listener::Patient, post, reply, single},
+    server::{Sessions, guard, legacy, listener::Patient, post, reply, single, stop},
 };
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
@@ -44,6 +45,8 @@ pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), Er
 pub struct Routes {
     path: String,
     endpoint: Endpoint,
+    /// Where clients of HTTP+SSE listen, and where they post to.
+    http_sse: Option<(String, String)>,
 }
 
 /// What a request meets.
@@ -62,7 +65,7 @@ impl Routes {
         let sessions = Some(Sessions::new(&server));
         let (origins, hosts) = (Origins::loopback(), Hosts::loopback());
         let endpoint = Endpoint { server, origins, hosts, streaming: true, sessions };
-        Self { path: DEFAULT_PATH.into(), endpoint }
+        Self { path: DEFAULT_PATH.into(), endpoint, http_sse: None }
     }
 
     /// Sets the endpoint's path, which begins with a slash; the same path with a slash behind it is served too.
@@ -90,6 +93,15 @@ impl Routes {
         self
     }
 
+    /// Also serves clients that know only the HTTP+SSE transport of 2024-11-05, which listen at one path and post to another,
+    /// as `/sse` and `/messages`. Default: no. Its connections cannot be resumed.
+    ///
+    /// Specification: *2024-11-05, Transports, HTTP with SSE*.
+    pub fn http_sse(mut self, listen: impl Into<String>, messages: impl Into<String>) -> Self {
+        self.http_sse = Some((listen.into(), messages.into()));
+        self
+    }
+
     /// Keeps the sessions of legacy clients elsewhere, or hands out their handle beforehand. They must be of this server.
     pub fn with_sessions(mut self, sessions: Sessions) -> Self {
         self.endpoint.sessions = Some(sessions);
@@ -111,25 +123,59 @@ impl Routes {
     /// The router.
     ///
     /// # Panics
-    /// When the path does not begin with a slash.
+    /// When a path does not begin with a slash.
     pub fn into_router(self) -> Router {
+        let endpoint = Arc::new(self.endpoint);
         let path = self.path.trim_end_matches('/');
         let methods = axum::routing::any(entry);
         // With and without the slash, and no redirect, on which clients lose bodies or credentials.
         let router = Router::new().route(&format!("{path}/"), methods.clone());
         let router = if path.is_empty() { router } else { router.route(path, methods) };
-        router.with_state(Arc::new(self.endpoint))
+        let router = router.with_state(endpoint.clone());
+        match self.http_sse {
+            Some((listen, messages)) => router.merge(legacy::http_sse_routes(endpoint, &listen, &messages)),
+            None => router,
+        }
     }
 
     /// Serves them on `listener` as [`serve_router`] does, also for the bound address as host.
     ///
     /// # Errors
     /// When the listener's address cannot be told.
-    pub async fn serve(mut self, listener: TcpListener) -> Result<(), Error> {
+    pub async fn serve(self, listener: TcpListener) -> Result<(), Error> {
+        let routes = self.bound(&listener)?;
+        let limits = routes.endpoint.server.limits().clone();
+        serve_router(routes.into_router(), listener, &limits).await
+    }
+
+    /// The same until `signal`, as `tokio::signal::ctrl_c()`. Then no connection is taken any more, streams for what belongs
+    /// to no request end, and what still runs may finish within [`Limits::shutdown_grace`](mcp_core::Limits); the rest is
+    /// cut off.
+    ///
+    /// # Errors
+    /// When the listener's address cannot be told.
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        signal: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let routes = self.bound(&listener)?;
+        let (limits, sessions) = (routes.endpoint.server.limits().clone(), routes.endpoint.sessions.clone());
+        let (signalled, cut) = (CancellationToken::new(), CancellationToken::new());
+        let router = stop::cuttable(routes.into_router(), &cut);
+        let listener = Patient { listener, patience: limits.stall_timeout };
+        let told = signalled.clone();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+            signal.await;
+            told.cancel();
+        });
+        stop::until(serving.into_future(), signalled, cut, sessions, &limits).await.map_err(failed)
+    }
+
+    fn bound(mut self, listener: &TcpListener) -> Result<Self, Error> {
         let bound: SocketAddr = listener.local_addr().map_err(failed)?;
         self.endpoint.hosts = self.endpoint.hosts.bound(bound);
-        let limits = self.endpoint.server.limits().clone();
-        serve_router(self.into_router(), listener, &limits).await
+        Ok(self)
     }
 }
 

@@ -203,6 +203,11 @@ impl Live {
         of(&state.of_calls).map(|channel| (channel, false)).or_else(|| Some((of(&state.standalone)?, true)))
     }
 
+    /// Ends the streams for what belongs to no call.
+    pub(super) fn hang_up(&self) {
+        self.state().standalone.iter().for_each(|channel| channel.hang_up());
+    }
+
     /// A reader is gone.
     pub(super) fn detached(&self) {
         self.detached.notify_waiters();

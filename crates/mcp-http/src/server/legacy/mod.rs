@@ -8,6 +8,7 @@ mod call;
 mod channel;
 mod delete;
 mod get;
+mod http_sse;
 mod live;
 mod post;
 mod reader;
@@ -26,6 +27,7 @@ use axum::response::Response;
 pub(super) use delete::delete;
 pub(super) use get::get;
 use http::{HeaderMap, StatusCode};
+pub(super) use http_sse::routes as http_sse_routes;
 use live::{Kept, Live};
 use mcp_core::{
     Limits, Server,
@@ -260,6 +262,17 @@ impl Sessions {
             opened.close(&reason);
         }
         was_there || removed
+    }
+
+    /// Ends the streams for what belongs to no request; clients open no new ones where the server stops.
+    pub(super) fn hang_up(&self) {
+        self.live().values().for_each(|live| live.hang_up());
+    }
+
+    /// Ends all that runs in this process. Sessions that are kept elsewhere live on there.
+    pub(super) fn close_all(&self) {
+        let all: Vec<_> = self.live().drain().map(|(_, live)| live).collect();
+        all.iter().for_each(|live| live.end());
     }
 
     /// One task for all sessions ends those that expire, for as long as there are any.

@@ -1,0 +1,221 @@
+//! The HTTP+SSE transport of 2024-11-05, for clients that know no other: a stream of events for what the server says, and a
+//! second path for what the client does. Together they are one shared wire, and served like any other.
+//!
+//! Specification: *2024-11-05, Transports, HTTP with SSE*.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::Response,
+    routing,
+};
+use futures_core::Stream;
+use http::{StatusCode, request::Parts};
+use mcp_core::{
+    FrameSink, FrameSource, Wire,
+    server::{Peer, serve_peer},
+    store::SessionId,
+};
+use mcp_jsonrpc::{Bytes, Frame};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use crate::server::{accept_header, guard, peer, post, reply, routes::Endpoint, sse};
+
+/// How many messages wait on their way in or out of one connection.
+const WAITING: usize = 64;
+
+/// What both paths share.
+#[derive(Clone)]
+struct Door {
+    endpoint: Arc<Endpoint>,
+    /// Where clients post to.
+    messages: Arc<str>,
+    connections: Arc<Connections>,
+}
+
+/// Who is connected.
+#[derive(Default)]
+struct Connections(Mutex<HashMap<SessionId, Connection>>);
+
+#[derive(Clone)]
+struct Connection {
+    principal: Option<[u8; 32]>,
+    inbox: mpsc::Sender<Bytes>,
+}
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Connection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The two routes: one to listen at, one to post to.
+pub(crate) fn routes(endpoint: Arc<Endpoint>, listen: &str, messages: &str) -> Router {
+    let door = Door { endpoint, messages: messages.into(), connections: Arc::default() };
+    Router::new().route(listen, routing::get(connect)).route(messages, routing::post(take)).with_state(door)
+}
+
+/// Opens a connection, whose first event says where to post to.
+async fn connect(State(door): State<Door>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Err(refused) = guard::check(&door.endpoint, &parts) {
+        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    }
+    if !accept_header::wanted(&parts.headers).is_ok_and(accept_header::Wanted::may_stream) {
+        return reply::refuse(StatusCode::NOT_ACCEPTABLE, "a GET is answered with `Accept: text/event-stream` alone");
+    }
+    let server = &door.endpoint.server;
+    let (peer, _) = peer::of(parts);
+    let (inbox, incoming) = mpsc::channel(WAITING);
+    let (outgoing, outbox) = mpsc::channel(WAITING);
+    let id = SessionId::random();
+    {
+        let mut connections = door.connections.lock();
+        if connections.len() >= server.limits().sessions {
+            return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "there is no room for a further connection");
+        }
+        connections.insert(id, Connection { principal: super::digest(&peer), inbox });
+    }
+    let wire = SseWire { incoming, outgoing };
+    let open = Open { id, connections: door.connections.clone() };
+    let serving = tokio::spawn(serve(door.endpoint.clone(), wire, peer));
+    let first = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", door.messages);
+    let listening = Listening { outbox, _serving: AbortOnDrop(serving.abort_handle()), _open: open };
+    sse::response(listening.into_events(first.into(), server.limits().keep_alive))
+}
+
+async fn serve(endpoint: Arc<Endpoint>, wire: SseWire, peer: Peer) {
+    if let Err(error) = serve_peer(endpoint.server.clone(), wire, peer).await {
+        tracing::debug!(?error, "a connection over HTTP+SSE ended");
+    }
+}
+
+/// Takes a message for a connection; what is answered to it goes out there.
+async fn take(State(door): State<Door>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Err(refused) = guard::check(&door.endpoint, &parts) {
+        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    }
+    if let Err(why) = post::readable(&parts.headers) {
+        return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    }
+    let Some(connection) = connection(&door, &parts) else {
+        return reply::refuse(StatusCode::NOT_FOUND, "there is no such connection: open a new one");
+    };
+    let limits = door.endpoint.server.limits();
+    let body = match post::read(body, limits, false).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    match timeout(limits.stall_timeout, connection.inbox.send(body)).await {
+        Ok(Ok(())) => post::accepted(),
+        Ok(Err(_)) => reply::refuse(StatusCode::NOT_FOUND, "the connection has ended: open a new one"),
+        Err(_) => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the connection takes no message at the moment"),
+    }
+}
+
+/// Another's is like one that is not there.
+fn connection(door: &Door, parts: &Parts) -> Option<Connection> {
+    let query = parts.uri.query()?;
+    let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).and_then(SessionId::parse)?;
+    let principal = parts.extensions.get::<mcp_core::Principal>().map(mcp_core::Principal::digest);
+    door.connections.lock().get(&id).filter(|connection| connection.principal == principal).cloned()
+}
+
+/// The wire between a listening GET and the POSTs that name it.
+struct SseWire {
+    incoming: mpsc::Receiver<Bytes>,
+    outgoing: mpsc::Sender<Bytes>,
+}
+
+impl Wire for SseWire {
+    const KIND: &'static str = "http+sse";
+    type Source = Posts;
+    type Sink = Events;
+
+    fn split(self) -> (Posts, Events) {
+        (Posts(self.incoming), Events(Some(self.outgoing)))
+    }
+}
+
+struct Posts(mpsc::Receiver<Bytes>);
+
+impl FrameSource for Posts {
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        Ok(self.0.recv().await.map(Frame::Line))
+    }
+}
+
+struct Events(Option<mpsc::Sender<Bytes>>);
+
+impl FrameSink for Events {
+    async fn send(&mut self, frames: &mut Vec<Bytes>) -> io::Result<()> {
+        for frame in frames.drain(..) {
+            let Some(outgoing) = &self.0 else { return Err(io::ErrorKind::BrokenPipe.into()) };
+            outgoing.send(frame).await.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.0 = None;
+        Ok(())
+    }
+}
+
+/// Whoever listens: the connection lives as long as this does.
+struct Listening {
+    outbox: mpsc::Receiver<Bytes>,
+    _serving: AbortOnDrop,
+    _open: Open,
+}
+
+impl Listening {
+    fn into_events(
+        self,
+        first: Bytes,
+        quiet: std::time::Duration,
+    ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+        futures_util::stream::unfold((self, Some(first)), move |(mut listening, first)| async move {
+            let chunk = match first {
+                Some(first) => first,
+                None => tokio::select! {
+                    biased;
+                    frame = listening.outbox.recv() => sse::event(&frame?, None),
+                    () = sleep(quiet) => Bytes::from_static(sse::COMMENT),
+                },
+            };
+            Some((Ok(chunk), (listening, None)))
+        })
+    }
+}
+
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// An entry among the connections.
+struct Open {
+    id: SessionId,
+    connections: Arc<Connections>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.connections.lock().remove(&self.id);
+    }
+}

@@ -1,0 +1,61 @@
+//! How a server stops: no further connection is taken, streams for what belongs to no request end, and what still runs is
+//! given a while.
+
+use std::future::Future;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::Response,
+};
+use futures_util::StreamExt;
+use http::StatusCode;
+use mcp_core::Limits;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::{Sessions, reply};
+
+/// Puts around a router what can cut its answers off.
+pub(super) fn cuttable(router: Router, cut: &CancellationToken) -> Router {
+    router.layer(from_fn_with_state(cut.clone(), answer))
+}
+
+async fn answer(State(cut): State<CancellationToken>, request: Request, next: Next) -> Response {
+    tokio::select! {
+        biased;
+        response = next.run(request) => response.map(|body| {
+            Body::from_stream(body.into_data_stream().take_until(cut.cancelled_owned()))
+        }),
+        () = cut.cancelled() => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server stops"),
+    }
+}
+
+/// Serves until `signal` and a while longer: `serving` ends by itself once nothing runs any more.
+pub(super) async fn until<E>(
+    serving: impl Future<Output = Result<(), E>>,
+    signalled: CancellationToken,
+    cut: CancellationToken,
+    sessions: Option<Sessions>,
+    limits: &Limits,
+) -> Result<(), E> {
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        served = &mut serving => return served,
+        () = signalled.cancelled() => {}
+    }
+    if let Some(sessions) = &sessions {
+        sessions.hang_up();
+    }
+    if let Ok(served) = timeout(limits.shutdown_grace, &mut serving).await {
+        return served;
+    }
+    tracing::debug!("requests outlived the server's grace and were cut off");
+    cut.cancel();
+    if let Some(sessions) = sessions {
+        sessions.close_all();
+    }
+    serving.await
+}

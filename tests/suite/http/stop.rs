@@ -1,0 +1,81 @@
+//! How a server stops.
+
+use std::time::Duration;
+
+use mcp_core::{Limits, Revision, Server};
+use mcp_http::Routes;
+use serde_json::json;
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::Instant};
+
+use super::{Connection, Post, raw::soon};
+use crate::server::{call, gauge, until};
+
+const GRACE: Duration = Duration::from_millis(1500);
+
+struct Stopping {
+    address: std::net::SocketAddr,
+    server: Server,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), mcp_core::Error>>,
+}
+
+async fn start() -> Stopping {
+    let server = everything_server::server_with(Limits::default().shutdown_grace(GRACE));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let signal = async move { drop(stopped.await) };
+    let serving = tokio::spawn(Routes::new(server.clone()).serve_until(listener, signal));
+    Stopping { address, server, stop, serving }
+}
+
+fn sleep(ms: u64) -> Post {
+    Post::speaking(Revision::LATEST, call(1, "sleep", json!({ "ms": ms })))
+}
+
+async fn begin(stopping: &Stopping, post: &Post) -> Connection {
+    let mut connection = Connection::open(stopping.address).await;
+    connection.write(&post.bytes(stopping.address)).await;
+    connection
+}
+
+#[tokio::test]
+async fn what_runs_may_finish_and_no_connection_is_taken_any_more() {
+    let stopping = start().await;
+    let post = sleep(500);
+    let mut running = begin(&stopping, &post).await;
+    let mut idle = Connection::open(stopping.address).await;
+    until("the call runs", async || gauge(&stopping.server).await.0 == 1).await;
+    stopping.stop.send(()).unwrap();
+    let response = running.response_to(&post).await.unwrap();
+    assert_eq!(crate::server::text(&response.json()), "slept 500 ms");
+    soon("the end", stopping.serving).await.unwrap().unwrap();
+    assert!(idle.is_closed().await);
+    assert!(tokio::net::TcpStream::connect(stopping.address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_outlives_the_grace_is_cut_off_and_idle_streams_hold_up_nobody() {
+    let stopping = start().await;
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello }).to_string();
+    let post = Post::new(hello);
+    let response = begin(&stopping, &post).await.response_to(&post).await.unwrap();
+    let session = response.head.header("Mcp-Session-Id").unwrap().to_owned();
+    let listen = Post::to("GET /mcp", "").header("Accept", "text/event-stream").header("Mcp-Session-Id", session);
+    let mut listening = begin(&stopping, &listen).await;
+    assert_eq!(listening.head().await.unwrap().status, 200);
+    let post = sleep(600_000);
+    let mut running = begin(&stopping, &post).await;
+    until("the call runs", async || gauge(&stopping.server).await.0 == 1).await;
+
+    let start = Instant::now();
+    stopping.stop.send(()).unwrap();
+    soon("the stream ends", async { while listening.chunk().await.is_some() {} }).await;
+    assert!(start.elapsed() < GRACE, "{:?}", start.elapsed());
+    soon("the end", stopping.serving).await.unwrap().unwrap();
+    assert!(start.elapsed() >= GRACE && start.elapsed() < GRACE * 3, "{:?}", start.elapsed());
+    assert_eq!(running.response_to(&post).await.unwrap().status(), 503);
+    until("the call is over", async || gauge(&stopping.server).await == (0, 1)).await;
+}
