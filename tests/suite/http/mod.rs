@@ -2,6 +2,7 @@
 
 mod cases;
 mod old_sse;
+mod questions;
 mod raw;
 mod stop;
 
