@@ -105,8 +105,10 @@ files! {
     cancel: Memory Lines Stdio Http Ws;
     changes: Memory Lines Stdio Http Ws;
     framing: Memory Lines Stdio Http Ws;
+    input_required: Memory Lines Stdio Http Ws;
     jsonrpc: Memory Lines Stdio Http Ws;
     lifecycle: Memory Lines Stdio Http Ws;
+    listen: Memory Lines Stdio Http Ws;
     logging: Memory Lines Stdio Http Ws;
     prompts: Memory Lines Stdio Http Ws;
     resources: Memory Lines Stdio Http Ws;

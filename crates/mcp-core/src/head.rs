@@ -19,6 +19,8 @@ pub mod meta_key {
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// From which level on log messages about a request are wanted.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Which subscription a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The server's name and version, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
@@ -36,6 +38,10 @@ pub(crate) struct Head {
     pub(crate) uri: Option<ByteString>,
     pub(crate) cursor: Option<ByteString>,
     pub(crate) arguments: Option<Raw>,
+    /// What the modern era reads as the state of earlier rounds.
+    pub(crate) request_state: Option<ByteString>,
+    /// What it reads as answers to their questions.
+    pub(crate) input_responses: Option<Raw>,
     /// What is wrong with the parameters. It is told once the method is known to exist, and the headers to agree.
     pub(crate) fault: Option<Fault>,
 }
@@ -54,7 +60,7 @@ pub(crate) struct Meta {
     pub(crate) fault: Option<Fault>,
 }
 
-const HEAD: [&str; 5] = ["_meta", "name", "uri", "cursor", "arguments"];
+const HEAD: [&str; 7] = ["_meta", "name", "uri", "cursor", "arguments", "requestState", "inputResponses"];
 const META: [&str; 5] = [
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
@@ -82,6 +88,9 @@ impl Head {
         let text = |index: usize| members.get_some(index).map(|raw| string(params, raw, HEAD[index])).transpose();
         (self.name, self.uri, self.cursor) = (text(1)?, text(2)?, text(3)?);
         self.arguments = object(params, members.get_some(4), "params.arguments")?;
+        // Before the modern era they mean nothing, so what is wrong with them is told where they are read.
+        self.request_state = members.get_some(5).map(|raw| params.slice(raw).to_string_value().unwrap_or_default());
+        self.input_responses = members.get_some(6).map(|raw| params.slice(raw));
         Ok(())
     }
 }

@@ -35,6 +35,10 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
+    /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
+    pub subscriptions: usize,
+    /// The most streams that are listened to at once. A server's. Default 10,000.
+    pub all_subscriptions: usize,
     /// The most legacy sessions of an HTTP server; a further `initialize` is 503. A server's. Default 10,000.
     pub sessions: usize,
     /// How long a session lives without a request, an open call or an open stream. A server's. Default 1 h.
@@ -70,6 +74,12 @@ pub struct Limits {
     pub handler_timeout: Option<Duration>,
     /// How long a handler waits for the client's answer to a question. A server's. Default 10 min.
     pub question_timeout: Duration,
+    /// The longest `requestState`, in bytes. A server's. Default 16 KiB.
+    pub request_state_bytes: usize,
+    /// How long a `requestState` is good. A server's. Default 10 min.
+    pub request_state_ttl: Duration,
+    /// How often one call asks a modern client for input. A server's. Default 10.
+    pub input_rounds: u32,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
@@ -94,6 +104,8 @@ impl Default for Limits {
             queue_messages: 256,
             queue_bytes: 4 << 20,
             subscribed_uris: 1024,
+            subscriptions: 64,
+            all_subscriptions: 10_000,
             sessions: 10_000,
             session_idle: Duration::from_secs(3600),
             session_provisional: Duration::from_secs(60),
@@ -110,6 +122,9 @@ impl Default for Limits {
             probe_timeout: Duration::from_secs(5),
             handler_timeout: None,
             question_timeout: Duration::from_secs(600),
+            request_state_bytes: 16 << 10,
+            request_state_ttl: Duration::from_secs(600),
+            input_rounds: 10,
             keep_alive: Duration::from_secs(15),
             stall_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
@@ -135,10 +150,10 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
+    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
-    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, keep_alive: Duration, stall_timeout: Duration,
+    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }
 

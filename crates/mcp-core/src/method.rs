@@ -8,7 +8,8 @@ use crate::{
     types::{
         CallToolParams, CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptParams,
         GetPromptResult, InitializeParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedParams, ReadResourceResult, ResourceParams, SetLevelParams,
+        ListResourcesResult, ListToolsResult, ListenParams, PaginatedParams, ReadResourceResult, ResourceParams,
+        SetLevelParams,
     },
 };
 
@@ -96,6 +97,8 @@ methods! {
     Subscribe = "resources/subscribe", LEGACY, ResourceParams => Empty;
     /// Asks to be told no more.
     Unsubscribe = "resources/unsubscribe", LEGACY, ResourceParams => Empty;
+    /// Listens to changes.
+    Listen = "subscriptions/listen", MODERN, ListenParams => Empty;
     /// Sets from which level on log messages are wanted.
     SetLevel = "logging/setLevel", LEGACY, SetLevelParams => Empty;
     /// Completes an argument.
@@ -120,6 +123,8 @@ pub mod notification {
     pub const CANCELLED: &str = "notifications/cancelled";
     /// A request goes on.
     pub const PROGRESS: &str = "notifications/progress";
+    /// A subscription has begun.
+    pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     /// A handler has something to say.
     pub const MESSAGE: &str = "notifications/message";
     /// The list of tools has changed.

@@ -24,7 +24,7 @@ const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 
 /// Adds them all.
 pub(crate) fn add_to(builder: ServerBuilder) -> ServerBuilder {
-    let builder = tools().into_iter().fold(builder, ServerBuilder::tool);
+    let builder = tools().into_iter().chain(asking_tools()).fold(builder, ServerBuilder::tool);
     let builder = resources().into_iter().fold(builder, ServerBuilder::resource).template(template());
     prompts().into_iter().fold(builder, ServerBuilder::prompt)
 }
@@ -56,6 +56,102 @@ fn tools() -> Vec<Tool> {
         .describe("Tool with JSON Schema 2020-12 features"),
         Tool::new("test_custom_header", custom_header).describe("Has an argument that is mirrored in a header"),
     ]
+}
+
+/// Tools that ask the client, in whichever era.
+fn asking_tools() -> Vec<Tool> {
+    let named = |name: &str| format!("test_input_required_result_{name}");
+    vec![
+        Tool::new(named("elicitation"), ask_name).describe("Asks for a name"),
+        Tool::new(named("sampling"), ask_capital).describe("Asks the model for a capital"),
+        Tool::new(named("list_roots"), ask_roots).describe("Asks for the roots"),
+        Tool::new(named("request_state"), ask_confirmation).describe("Asks for a confirmation"),
+        Tool::new(named("tampered_state"), ask_confirmation).describe("Asks for a confirmation that cannot be forged"),
+        Tool::new(named("multiple_inputs"), ask_all).describe("Asks three things at once"),
+        Tool::new(named("multi_round"), ask_twice).describe("Asks one thing, and then another"),
+        Tool::new(named("capabilities"), ask_what_is_possible).describe("Asks for what the client has"),
+        Tool::new("test_trigger_tool_change", change_tools).describe("Changes the list of tools"),
+        Tool::new("test_trigger_prompt_change", change_prompts).describe("Changes the list of prompts"),
+        Tool::new("test_streaming_elicitation", ask_while_streaming).describe("Tells of progress, and then asks"),
+    ]
+}
+
+/// A form of one field.
+async fn field(context: &Context, key: &str, message: &str, name: &str, kind: &str) -> Result<Value, ToolError> {
+    let schema = json!({ "type": "object", "properties": { name: { "type": kind } }, "required": [name] });
+    let answer = context.elicit(key, ElicitParams::form(message, Raw::encode(&schema)?)).await?;
+    let content: Value = answer.content.unwrap_or(Raw::empty_object()).decode()?;
+    Ok(content[name].clone())
+}
+
+async fn text_field(context: &Context, key: &str, message: &str, name: &str) -> Result<String, ToolError> {
+    let value = field(context, key, message, name, "string").await?;
+    Ok(value.as_str().unwrap_or("nobody").to_owned())
+}
+
+async fn said(context: &Context, key: &str, prompt: &str, tokens: u64) -> Result<String, ToolError> {
+    let params = CreateMessageParams::new([PromptMessage::user(prompt)], tokens);
+    Ok(context.sample(key, params).await?.to_text())
+}
+
+async fn ask_name(context: Context) -> Result<String, ToolError> {
+    Ok(format!("Hello, {}!", text_field(&context, "user_name", "What is your name?", "name").await?))
+}
+
+async fn ask_capital(context: Context) -> Result<String, ToolError> {
+    said(&context, "capital_question", "What is the capital of France?", 100).await
+}
+
+async fn ask_roots(context: Context) -> Result<String, ToolError> {
+    Ok(format!("Found {} root(s)", context.roots("client_roots").await?.len()))
+}
+
+async fn ask_confirmation(context: Context) -> Result<String, ToolError> {
+    let ok = field(&context, "confirm", "Please confirm", "ok", "boolean").await?;
+    Ok(format!("state-ok {ok}"))
+}
+
+async fn ask_all(context: Context) -> Result<String, ToolError> {
+    let (name, greeting, roots) = tokio::join!(
+        text_field(&context, "user_name", "What is your name?", "name"),
+        said(&context, "greeting", "Generate a greeting", 50),
+        context.roots("client_roots"),
+    );
+    Ok(format!("{} {} with {} root(s)", greeting?, name?, roots?.len()))
+}
+
+async fn ask_twice(context: Context) -> Result<String, ToolError> {
+    let name = text_field(&context, "step1", "Step 1: What is your name?", "name").await?;
+    let color = text_field(&context, "step2", "Step 2: What is your favorite color?", "color").await?;
+    Ok(format!("{name} likes {color}"))
+}
+
+async fn ask_what_is_possible(context: Context) -> Result<String, ToolError> {
+    if context.client_capabilities().elicitation.is_some() {
+        return ask_name(context).await;
+    }
+    said(&context, "greeting", "Generate a greeting", 50).await
+}
+
+async fn ask_while_streaming(context: Context) -> Result<String, ToolError> {
+    context.progress(1.0, Some(2.0), "about to ask").await;
+    ask_name(context).await
+}
+
+/// Puts a tool in its own place.
+async fn change_tools(context: Context) -> Result<(), ToolError> {
+    let tools = context.server().tools();
+    tools.get("test_simple_text").map_or(Ok(()), |tool| Ok(tools.replace(tool)?))
+}
+
+async fn change_prompts(context: Context) -> Result<(), ToolError> {
+    let prompts = context.server().prompts();
+    prompts.get("test_simple_prompt").map_or(Ok(()), |prompt| Ok(prompts.replace(prompt)?))
+}
+
+async fn prompt_with_context(context: Context, _: PromptArguments) -> Result<String, ToolError> {
+    let about = text_field(&context, "user_context", "What context should the prompt use?", "context").await?;
+    Ok(format!("Use this context: {about}"))
 }
 
 fn decoded(base64: &str) -> Vec<u8> {
@@ -265,6 +361,8 @@ fn prompts() -> Vec<Prompt> {
         Prompt::new("test_prompt_with_embedded_resource", with_resource)
             .describe("A prompt that includes an embedded resource")
             .argument(argument("resourceUri", "URI of the resource to embed")),
+        Prompt::new("test_input_required_result_prompt", prompt_with_context)
+            .describe("A prompt that asks for context"),
         Prompt::new("test_prompt_with_image", with_image).describe("A prompt that includes image content"),
     ]
 }

@@ -16,6 +16,7 @@ mod property;
 mod questions;
 mod quiet;
 mod registry;
+mod rounds;
 mod shutdown;
 mod streams;
 

@@ -2,6 +2,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use mcp_jsonrpc::Raw;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     head::meta_key,
     observer::{Observer, Observers},
     server::{
-        Core, Extensions, Inner, Introduction,
+        Core, Extensions, Inner, Introduction, StateKeys,
         hub::{Hub, Subject},
         introduction::Introducer,
         layers::{self, BuildStack, Stack},
@@ -40,6 +41,7 @@ pub struct ServerBuilder {
     template_filter: Option<Filter<ResourceTemplate>>,
     layers: Vec<Box<dyn BuildStack>>,
     observers: Observers,
+    state_keys: Option<StateKeys>,
 }
 
 impl ServerBuilder {
@@ -64,6 +66,7 @@ impl ServerBuilder {
             template_filter: None,
             layers: Vec::new(),
             observers: Observers::default(),
+            state_keys: None,
         }
     }
 
@@ -150,6 +153,15 @@ impl ServerBuilder {
     /// Specification: *Caching*.
     pub fn cache_hints(mut self, hints: CacheHints) -> Self {
         self.cache = hints;
+        self
+    }
+
+    /// Sets the keys that seal what modern clients carry from one round of a call to the next. Default: a random key of this
+    /// process, so that a call that asks its client goes on in no other.
+    ///
+    /// Specification: *Multi Round-Trip Requests, Security Considerations*.
+    pub fn state_keys(mut self, keys: StateKeys) -> Self {
+        self.state_keys = Some(keys);
         self
     }
 
@@ -275,6 +287,9 @@ impl ServerBuilder {
             state: self.state,
             sequence: AtomicU64::new(1),
             hub,
+            subscriptions: Arc::default(),
+            stopping: CancellationToken::new(),
+            state_keys: self.state_keys.unwrap_or_else(StateKeys::random),
             tools,
             prompts,
             resources,

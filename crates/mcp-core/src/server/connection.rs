@@ -19,13 +19,14 @@ use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, timeout, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Server, Wire,
     deadline::deadline,
     lock::lock,
     mailbox::Mailbox,
-    method::{Method, Ping, notification},
+    method::{Listen, Method, Ping, notification},
     observer::{CloseReason, ConnectionEvent, Direction, Role},
     server::{
         Answer, Peer, accept, batch,
@@ -94,6 +95,10 @@ struct Connection {
     outbox: Arc<Mailbox<Queued>>,
     in_flight: Arc<Mutex<InFlight<Stop>>>,
     tasks: JoinSet<()>,
+    /// What is listened to takes no place of a call.
+    listening: JoinSet<()>,
+    /// Fires when the input has ended.
+    closing: CancellationToken,
     /// What came while as much as may run was running.
     waiting: VecDeque<(Request, Destination)>,
     /// How many bytes of messages that is.
@@ -161,6 +166,8 @@ impl Connection {
             session,
             in_flight: Arc::default(),
             tasks: JoinSet::new(),
+            listening: JoinSet::new(),
+            closing: CancellationToken::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             next: 0,
@@ -176,6 +183,7 @@ impl Connection {
             self.finish().await;
         }
         self.tasks.shutdown().await;
+        self.listening.shutdown().await;
         self.outbox.close();
         read
     }
@@ -216,6 +224,7 @@ impl Connection {
         tokio::select! {
             biased;
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
+            Some(_) = self.listening.join_next(), if !self.listening.is_empty() => Ok(Event::Finished),
             () = changed => Ok(Event::Changed),
             frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
         }
@@ -301,6 +310,14 @@ impl Connection {
             Ok(exchange) => exchange,
             Err(reply) => return self.send(&reply, &to),
         };
+        let listens = exchange.method() == Listen::NAME;
+        if listens {
+            if self.listening.len() >= self.server.limits().subscriptions {
+                let reply = self.server.refuse(&exchange, Fault::Busy);
+                return self.send(&reply, &to);
+            }
+            exchange.closing = Some(self.closing.clone());
+        }
         let over = exchange.may_say().then(Arc::<AtomicBool>::default);
         if let Some(over) = over.clone() {
             exchange.outlet =
@@ -312,14 +329,23 @@ impl Connection {
                 is_over(over.as_deref());
                 self.send(&reply, &to);
             }
-            Poll::Pending => self.spawn(id, number, answer, over, to),
+            Poll::Pending => self.spawn(id, number, answer, over, to, listens),
         }
     }
 
-    fn spawn(&mut self, id: RequestId, number: u64, answer: Answer, over: Option<Arc<AtomicBool>>, to: Destination) {
+    fn spawn(
+        &mut self,
+        id: RequestId,
+        number: u64,
+        answer: Answer,
+        over: Option<Arc<AtomicBool>>,
+        to: Destination,
+        listens: bool,
+    ) {
         self.in_flight().begin(id.clone(), number);
         let (server, outbox, in_flight) = (self.server.clone(), self.outbox.clone(), self.in_flight.clone());
-        let task = self.tasks.spawn({
+        let tasks = if listens { &mut self.listening } else { &mut self.tasks };
+        let task = tasks.spawn({
             let (id, over) = (id.clone(), over.clone());
             async move {
                 let frame = server.encode(&answer.await);
@@ -370,6 +396,9 @@ impl Connection {
     /// The input has ended: what runs may finish, within the grace.
     async fn finish(&mut self) {
         let until = deadline(Instant::now(), self.server.limits().shutdown_grace);
+        // Whoever listens is told the end, while it may still hear it.
+        self.closing.cancel();
+        while let Ok(Some(_)) = timeout_at(until, self.listening.join_next()).await {}
         while !self.tasks.is_empty() {
             if timeout_at(until, self.tasks.join_next()).await.is_err() {
                 tracing::debug!("calls outlived their connection's grace and were cancelled");

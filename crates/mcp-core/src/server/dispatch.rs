@@ -65,6 +65,7 @@ fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
             list::list(core, &exchange, "resourceTemplates", &core.templates, core.cache.templates)?
         }
         CoreMethod::ReadResource => return resources::read(core, exchange),
+        CoreMethod::Listen => return modern::listen(core, exchange),
         CoreMethod::Subscribe => legacy::subscribe(core, &exchange)?,
         CoreMethod::Unsubscribe => legacy::unsubscribe(&exchange)?,
         CoreMethod::SetLevel => legacy::set_level(&exchange)?,
@@ -88,7 +89,7 @@ pub(crate) enum Running {
     /// Answered; taken once.
     Done(Option<Result<Body, Fault>>),
     /// A handler runs; its result is the method's already.
-    Handler { future: Unwinding, timeout: Option<Timeout> },
+    Handler { future: Unwinding, timeout: Option<Timeout>, asking: Option<Box<Exchange>> },
 }
 
 /// A handler with all that its method does before and after it: one allocation a call.
@@ -119,18 +120,29 @@ impl Timeout {
 impl Running {
     /// A handler that is to run.
     pub(crate) fn new(timeout: Option<Timeout>, future: Handling) -> Self {
-        Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout }
+        Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout, asking: None }
+    }
+
+    /// One that may ask its client: with open questions it is dropped, and they are the answer.
+    pub(crate) fn asking(mut self, exchange: Option<Exchange>) -> Self {
+        if let Self::Handler { asking, .. } = &mut self {
+            *asking = exchange.map(Box::new);
+        }
+        self
     }
 
     fn poll(&mut self, revision: Revision, cx: &mut Context<'_>) -> Poll<Result<Body, Fault>> {
-        let (future, timeout) = match self {
+        let (future, timeout, asking) = match self {
             Self::Done(outcome) => return Poll::Ready(outcome.take().unwrap_or(Err(Fault::Internal))),
-            Self::Handler { future, timeout } => (future, timeout),
+            Self::Handler { future, timeout, asking } => (future, timeout, asking),
         };
-        let outcome = match (future.poll_unpin(cx), timeout) {
-            (Poll::Ready(outcome), _) => outcome.unwrap_or_else(|_| Err(panicked())),
-            (Poll::Pending, None) => return Poll::Pending,
-            (Poll::Pending, Some(timeout)) => {
+        let polled = future.poll_unpin(cx);
+        let open = asking.as_deref().and_then(|exchange| Some((exchange, exchange.replay.as_ref()?)));
+        let outcome = match (polled, open.filter(|(_, replay)| replay.is_open()), timeout) {
+            (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
+            (Poll::Pending, Some((exchange, replay)), _) => replay.ask_client(exchange),
+            (Poll::Pending, None, None) => return Poll::Pending,
+            (Poll::Pending, None, Some(timeout)) => {
                 std::task::ready!(timeout.sleep.poll_unpin(cx));
                 (timeout.expired)(timeout.after, revision)
             }

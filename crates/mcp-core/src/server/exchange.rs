@@ -1,12 +1,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mcp_jsonrpc::{ByteString, Raw, Request, RequestId};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Revision,
+    Era, Fault, Revision,
     head::{Head, ProgressToken},
+    method::{Listen, Method},
     observer::{ConnectionEvent, Role, Watch},
-    server::{Extensions, Peer, Principal, RequestHead, Server, legacy::Session, outlet::Outlet},
+    server::{Extensions, Peer, Principal, RequestHead, Server, legacy::Session, modern::Replay, outlet::Outlet},
     types::{ClientCapabilities, Implementation, LogLevel},
     validate::Checks,
 };
@@ -34,6 +36,10 @@ pub struct Exchange {
     pub(crate) outlet: Outlet,
     /// Who hears of it; mostly nobody.
     pub(crate) watch: Option<Arc<Watch>>,
+    /// Fires when its connection ends in good order.
+    pub(crate) closing: Option<CancellationToken>,
+    /// What earlier rounds of this call came to, where its handler may ask.
+    pub(crate) replay: Option<Arc<Replay>>,
     /// What is checked of this call, once its tool is found.
     pub(crate) checks: Option<Arc<Checks>>,
 }
@@ -56,6 +62,8 @@ impl Exchange {
             log_level: None,
             outlet: Outlet::None,
             watch: None,
+            closing: None,
+            replay: None,
             checks: None,
         }
     }
@@ -126,15 +134,24 @@ impl Exchange {
         self.head.meta.progress_token.as_ref()
     }
 
-    /// Whether anything may be told before the answer: progress, or what the handler says.
+    /// Whether anything may be told before the answer: progress, what the handler says, or what is listened to.
     #[must_use]
     pub fn may_notify(&self) -> bool {
-        self.progress_token().is_some() || self.log_level.is_some()
+        self.progress_token().is_some() || self.log_level.is_some() || self.method == Listen::NAME
     }
 
     /// Whether anything at all may go to the client before the answer: the same, or a question.
     pub(crate) fn may_say(&self) -> bool {
         self.may_notify() || self.session.as_ref().is_some_and(|session| session.is_askable())
+    }
+
+    /// Notes what earlier rounds came to; in the legacy era there are none.
+    pub(crate) fn may_ask(&mut self) -> Result<(), Fault> {
+        if self.revision.era() == Era::Modern {
+            let server = self.server.clone();
+            self.replay = Some(Replay::of(&server.0.core, self)?);
+        }
+        Ok(())
     }
 
     /// Who asks, if something in front of the server has made sure of it.

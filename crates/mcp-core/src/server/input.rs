@@ -1,25 +1,32 @@
-//! What a handler asks the client while it runs: its user, its model, its directories.
+//! What a handler asks the client while it runs: its user, its model, its directories. A legacy client is asked in place, a
+//! modern one with the answer to its request, which then comes again.
 //!
-//! Specification: *Elicitation; Sampling; Roots*.
+//! Specification: *Elicitation; Sampling; Roots; Multi Round-Trip Requests*.
 
 use mcp_jsonrpc::Raw;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Context, Era, Fault, Revision, ToolError,
+    Context, Era, Fault, ToolError,
     method::question,
     types::{
-        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitMode, ElicitParams, ElicitResult,
-        ListRootsResult, Root, WrittenSampling,
+        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
+        ElicitResult, ListRootsResult, Root, WrittenSampling,
     },
+    validate,
 };
 
 impl Context {
     /// Asks the client's user, with a form or on a web page. `key` tells the questions of one call apart.
     ///
+    /// Questions work in handlers of tools, prompts and resources. In the legacy era they are asked in place. In the modern
+    /// one the handler is dropped where it waits, and run again from its beginning with the answers: what it does before
+    /// must be harmless, or stand in [`once`](Self::once). Questions that do not depend on each other are best asked
+    /// together, with `join!`.
+    ///
     /// # Errors
     /// When the client cannot ask its user in that way, does not answer in time
-    /// ([`Limits::question_timeout`](crate::Limits)), or refuses. In the modern era the question cannot be asked yet.
+    /// ([`Limits::question_timeout`](crate::Limits)), or refuses.
     ///
     /// Specification: *Elicitation*.
     pub async fn elicit(&self, key: &str, params: ElicitParams) -> Result<ElicitResult, ToolError> {
@@ -31,7 +38,8 @@ impl Context {
         if url && !has("url") || !url && has("url") && !has("form") {
             return Err(missing(ClientCapability::Elicitation));
         }
-        self.ask(key, question::ELICIT, &params).await
+        let schema = params.requested_schema.clone();
+        self.ask(key, question::ELICIT, &params, |answer: &ElicitResult| answers(answer, schema.as_ref())).await
     }
 
     /// Has the client's model say something.
@@ -42,7 +50,7 @@ impl Context {
     /// Specification: *Sampling*.
     pub async fn sample(&self, key: &str, params: CreateMessageParams) -> Result<CreateMessageResult, ToolError> {
         self.needs(ClientCapability::Sampling)?;
-        self.ask(key, question::CREATE_MESSAGE, &WrittenSampling(&params, self.revision())).await
+        self.ask(key, question::CREATE_MESSAGE, &WrittenSampling(&params, self.revision()), |_| true).await
     }
 
     /// The directories and files that the client works in.
@@ -53,16 +61,44 @@ impl Context {
     /// Specification: *Roots*.
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
         self.needs(ClientCapability::Roots)?;
-        let result: ListRootsResult = self.ask(key, question::LIST_ROOTS, &serde_json::Map::new()).await?;
+        let nothing = serde_json::Map::new();
+        let result = self.ask(key, question::LIST_ROOTS, &nothing, |_: &ListRootsResult| true).await?;
         Ok(result.roots)
+    }
+
+    /// Does something that must not be done again where the handler is run again, and remembers what came of it. `key` tells
+    /// such things of one call apart.
+    ///
+    /// What is remembered travels through the client, sealed, so it should be small.
+    ///
+    /// # Errors
+    /// The error of what was done, which is not remembered.
+    pub async fn once<T, E, Fut>(&self, key: &str, what: impl FnOnce() -> Fut) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let replay = self.exchange().replay.as_deref();
+        if let Some(done) = replay.and_then(|replay| replay.done(key)) {
+            return Ok(done);
+        }
+        let value = what().await.map_err(Into::into)?;
+        if let Some(replay) = replay {
+            replay.did(key, &value)?;
+        }
+        Ok(value)
     }
 
     /// Asks a legacy client whether it is alive.
     ///
     /// # Errors
-    /// When it does not answer, or is of the modern era.
+    /// When it does not answer, or is of the modern era, in which every request shows that.
     pub async fn ping(&self) -> Result<(), ToolError> {
-        self.ask::<serde::de::IgnoredAny>("", "ping", &serde_json::Map::new()).await.map(drop)
+        if self.revision().era() == Era::Modern {
+            return Err(ToolError::new("A client of the modern era cannot be pinged"));
+        }
+        self.ask("", "ping", &serde_json::Map::new(), |_: &serde::de::IgnoredAny| true).await.map(drop)
     }
 
     fn needs(&self, capability: ClientCapability) -> Result<(), ToolError> {
@@ -71,30 +107,38 @@ impl Context {
 
     async fn ask<R: DeserializeOwned>(
         &self,
-        _key: &str,
+        key: &str,
         method: &'static str,
         params: &impl Serialize,
+        fits: impl Fn(&R) -> bool,
     ) -> Result<R, ToolError> {
-        let exchange = self.exchange();
-        let (Era::Legacy, Some(session)) = (exchange.revision.era(), &exchange.session) else {
-            return Err(ToolError::new(unasked(exchange.revision)));
+        let (exchange, params) = (self.exchange(), Raw::encode(params)?);
+        let read = |raw: &Raw| raw.decode::<R>().ok().filter(|answer| fits(answer));
+        if let Some(replay) = &exchange.replay {
+            return replay.ask(key, method, params, read).await;
+        }
+        let Some(session) = exchange.session.as_ref().filter(|_| exchange.revision.era() == Era::Legacy) else {
+            return Err(ToolError::new("The client cannot be asked here"));
         };
         let patience = self.server().limits().question_timeout;
         if let Some(watch) = &exchange.watch {
             watch.notification(method);
         }
-        let answer = session.ask(&exchange.outlet, method, Some(Raw::encode(params)?), patience).await?;
-        answer
-            .decode()
-            .map_err(|_| ToolError::new(format!("The client's answer to `{method}` does not have its shape")))
+        let answer = session.ask(&exchange.outlet, method, Some(params), patience).await?;
+        read(&answer)
+            .ok_or_else(|| ToolError::new(format!("The client's answer to `{method}` does not have its shape")))
     }
 }
 
-/// Where there is nobody to ask.
-fn unasked(revision: Revision) -> String {
-    match revision.era() {
-        Era::Legacy => "The client cannot be asked: its request belongs to no session".into(),
-        Era::Modern => format!("The client cannot be asked in {revision} yet"),
+/// Whether it is an answer of the schema that was asked for.
+fn answers(answer: &ElicitResult, schema: Option<&Raw>) -> bool {
+    match (answer.action, schema) {
+        (ElicitAction::Accept, Some(schema)) => {
+            // A form of which nothing is required may be left as it is.
+            let content = answer.content.clone().unwrap_or(Raw::empty_object());
+            content.is_object() && validate::fits(schema, &content)
+        }
+        _ => true,
     }
 }
 

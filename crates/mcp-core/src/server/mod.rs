@@ -53,9 +53,12 @@ use layers::Stack;
 pub use legacy::{Change, Session};
 #[cfg(feature = "log-layer")]
 pub use log_layer::LogLayer;
+use modern::Subscriptions;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
+pub use modern::StateKeys;
 pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
 pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};
@@ -112,6 +115,11 @@ pub(crate) struct Core {
     /// How many requests were accepted, and one.
     sequence: AtomicU64,
     hub: Arc<Hub>,
+    subscriptions: Arc<Subscriptions>,
+    /// Fires when nothing is to be told any more.
+    stopping: CancellationToken,
+    /// What seals the state of calls of several rounds.
+    state_keys: StateKeys,
     /// Turns of handlers that block.
     blocking: Arc<Semaphore>,
     tools: ToolRegistry,
@@ -121,12 +129,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Only what something backs is advertised: changes are told to sessions.
+    /// Only what something backs is advertised: changes are told to sessions, and to whoever listens in the modern era.
     fn capabilities(&self, exchange: &Exchange) -> ServerCapabilities {
-        let in_session = exchange.session.is_some();
+        let is_told = exchange.session.is_some() || exchange.revision.era() == Era::Modern;
         let offered = |method| self.offers(method).then(Raw::empty_object);
         let live = |method, what: &'static str| {
-            let what = if in_session { what } else { "{}" };
+            let what = if is_told { what } else { "{}" };
             self.offers(method).then(|| Raw::assume_valid(what.into()))
         };
         ServerCapabilities {
@@ -134,7 +142,7 @@ impl Core {
             prompts: live(CoreMethod::ListPrompts, r#"{"listChanged":true}"#),
             resources: live(CoreMethod::ListResources, r#"{"subscribe":true,"listChanged":true}"#),
             completions: offered(CoreMethod::Complete),
-            logging: offered(CoreMethod::SetLevel).filter(|_| in_session || exchange.revision.era() == Era::Modern),
+            logging: offered(CoreMethod::SetLevel).filter(|_| is_told),
             ..ServerCapabilities::default()
         }
     }
@@ -156,6 +164,9 @@ impl Core {
             | CoreMethod::ReadResource
             | CoreMethod::Subscribe
             | CoreMethod::Unsubscribe => self.resources.was_used() || self.templates.was_used(),
+            CoreMethod::Listen => [CoreMethod::ListTools, CoreMethod::ListPrompts, CoreMethod::ListResources]
+                .into_iter()
+                .any(|list| self.offers(list)),
             CoreMethod::SetLevel => self.logging,
             CoreMethod::Complete => self.prompts.completes() || self.templates.completes(),
         }
@@ -201,6 +212,11 @@ impl Server {
     /// Any number of changes before a client has been told of the first are one to it.
     pub fn resource_updated(&self, uri: &str) -> bool {
         self.0.core.hub.changed(&Subject::Resource(uri.into()))
+    }
+
+    /// Ends all streams that modern clients listen to, now and from now on, in good order: for a server that stops.
+    pub fn end_subscriptions(&self) {
+        self.0.core.stopping.cancel();
     }
 
     /// The value of that type that the server was built with; see [`ServerBuilder::state`].

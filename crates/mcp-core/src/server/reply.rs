@@ -27,6 +27,8 @@ pub(crate) struct Body {
     pub(crate) meta: Option<Raw>,
     /// The cache hint, where the modern era wants one.
     pub(crate) cache: Option<CacheHint>,
+    /// Whether it asks the client for input.
+    pub(crate) asks: bool,
     /// Whether it says that a tool failed.
     pub(crate) is_failure: bool,
 }
@@ -228,7 +230,8 @@ fn write_legacy(out: &mut BytesMut, body: &Body) {
 
 fn write_modern(out: &mut BytesMut, body: &Body, server_info: &str) {
     let meta = body.meta.as_ref().map_or("", |meta| inner(meta.as_str()));
-    out.put_slice(br#"{"resultType":"complete""#);
+    out.put_slice(br#"{"resultType":"#);
+    out.put_slice(if body.asks { br#""input_required""# } else { br#""complete""# });
     if let Some(hint) = body.cache {
         // Writing into memory cannot fail.
         let _ = write!(out, r#","ttlMs":{},"cacheScope":"{}""#, hint.ttl_ms(), hint.scope.as_str());

@@ -52,6 +52,24 @@ pub(crate) type Outcome = Result<CallToolResult, ToolError>;
 /// A handler whose types are erased.
 pub(crate) trait Handler: Send + Sync {
     fn call(&self, exchange: Exchange) -> Handling;
+
+    /// Whether it may ask the client anything.
+    fn asks(&self) -> bool {
+        true
+    }
+}
+
+/// One that is never told of its context, and so can ask nobody.
+struct Mute<F>(F);
+
+impl<F: Handler> Handler for Mute<F> {
+    fn call(&self, exchange: Exchange) -> Handling {
+        self.0.call(exchange)
+    }
+
+    fn asks(&self) -> bool {
+        false
+    }
 }
 
 /// Makes a handler of what maps an exchange to a future.
@@ -83,6 +101,9 @@ where
     note = "`Args` must be `Deserialize + JsonSchema + Send + 'static`, `R` must be `Serialize + 'static` or a `CallToolResult`"
 )]
 pub trait ToolHandler<Shape>: Send + Sync + 'static {
+    /// Whether it gets a [`Context`], with which it can ask the client.
+    const HAS_CONTEXT: bool = true;
+
     /// The JSON Schema of the arguments.
     fn input_schema() -> Raw;
     /// The JSON Schema of the structured result, if there is one.
@@ -123,7 +144,8 @@ impl Tool {
     /// A tool that runs `handler`. The schema of its arguments comes from their type.
     pub fn new<S: 'static, H: ToolHandler<S>>(name: impl Into<String>, handler: H) -> Self {
         let call = move |exchange| handler.call(exchange);
-        let mut tool = Self::raw(name, H::input_schema(), Arc::new(call));
+        let handler: Arc<dyn Handler> = if H::HAS_CONTEXT { Arc::new(call) } else { Arc::new(Mute(call)) };
+        let mut tool = Self::raw(name, H::input_schema(), handler);
         tool.definition.output_schema = H::output_schema();
         tool.author = Author::Type;
         tool
@@ -257,6 +279,8 @@ where
     Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     R: IntoToolResult,
 {
+    const HAS_CONTEXT: bool = false;
+
     fn input_schema() -> Raw {
         no_parameters()
     }
@@ -302,6 +326,8 @@ where
     Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     R: IntoToolResult,
 {
+    const HAS_CONTEXT: bool = false;
+
     fn input_schema() -> Raw {
         object_schema::<A>()
     }

@@ -16,6 +16,7 @@ mod prompt;
 mod resource;
 mod roots;
 mod sampling;
+mod subscription;
 mod tool;
 mod trace;
 
@@ -44,5 +45,6 @@ pub use resource::{
 pub use roots::{ListRootsResult, Root};
 pub(crate) use sampling::WrittenSampling;
 pub use sampling::{CreateMessageParams, CreateMessageResult};
+pub use subscription::{ListenParams, NotificationFilter};
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};
 pub use trace::TraceContext;

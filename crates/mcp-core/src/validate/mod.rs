@@ -136,6 +136,12 @@ impl Input {
     }
 }
 
+/// Whether a value is one of a schema; a schema that is no good asserts nothing, and nothing is asserted without the feature.
+pub(crate) fn fits(schema: &Raw, value: &Raw) -> bool {
+    let schema = Schema::compile(schema).ok().flatten();
+    schema.is_none_or(|schema| schema.misfits(value.as_str()).is_none())
+}
+
 fn about(which: &str, error: &Error) -> Error {
     Error::new(ErrorKind::InvalidParams, format!("the {which} schema: {error}"))
 }

@@ -160,16 +160,16 @@ impl Routes {
         signal: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
         let routes = self.bound(&listener)?;
-        let (limits, sessions) = (routes.endpoint.server.limits().clone(), routes.endpoint.sessions.clone());
+        let (server, sessions) = (routes.endpoint.server.clone(), routes.endpoint.sessions.clone());
         let (signalled, cut) = (CancellationToken::new(), CancellationToken::new());
         let router = stop::cuttable(routes.into_router(), &cut);
-        let listener = Patient { listener, patience: limits.stall_timeout };
+        let listener = Patient { listener, patience: server.limits().stall_timeout };
         let told = signalled.clone();
         let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
             signal.await;
             told.cancel();
         });
-        stop::until(serving.into_future(), signalled, cut, sessions, &limits).await.map_err(failed)
+        stop::until(serving.into_future(), signalled, cut, &server, sessions).await.map_err(failed)
     }
 
     fn bound(mut self, listener: &TcpListener) -> Result<Self, Error> {

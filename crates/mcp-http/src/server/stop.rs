@@ -1,4 +1,5 @@
-//! How a server stops: no further connection is taken, streams for what belongs to no request end, and what still runs is
+//! How a server stops: no further connection is taken, streams for what belongs to no request, or is listened
+//! to, end, and what still runs is
 //! given a while.
 
 use std::future::Future;
@@ -12,7 +13,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 use http::StatusCode;
-use mcp_core::Limits;
+use mcp_core::Server;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -38,18 +39,19 @@ pub(super) async fn until<E>(
     serving: impl Future<Output = Result<(), E>>,
     signalled: CancellationToken,
     cut: CancellationToken,
+    server: &Server,
     sessions: Option<Sessions>,
-    limits: &Limits,
 ) -> Result<(), E> {
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         served = &mut serving => return served,
         () = signalled.cancelled() => {}
     }
+    server.end_subscriptions();
     if let Some(sessions) = &sessions {
         sessions.hang_up();
     }
-    if let Ok(served) = timeout(limits.shutdown_grace, &mut serving).await {
+    if let Ok(served) = timeout(server.limits().shutdown_grace, &mut serving).await {
         return served;
     }
     tracing::debug!("requests outlived the server's grace and were cut off");

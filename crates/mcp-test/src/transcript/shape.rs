@@ -86,6 +86,8 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
     let members = result.as_object().ok_or("a result is an object")?;
     let kind = members.get("resultType");
     match era {
+        // What asks for input is no result yet, and has no cache hints.
+        Era::Modern if kind == Some(&Value::from("input_required")) => Ok(()),
         Era::Modern if kind != Some(&Value::from("complete")) => Err("`resultType` is not \"complete\"".to_owned()),
         Era::Modern if is_cacheable(members) != members.contains_key("ttlMs") => {
             Err("lists and the discovery have cache hints, and nothing else has".to_owned())

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Starts `prompts/get`.
-pub(crate) fn get(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+pub(crate) fn get(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
     let Some(name) = exchange.name() else { return Err(Fault::InvalidParams("`name` is missing".into())) };
     let Some(entry) = core.prompts.find_for(&exchange, name) else {
         return Err(Fault::InvalidParams(format!("Unknown prompt: {}", shown(name)).into()));
@@ -21,10 +21,12 @@ pub(crate) fn get(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     let arguments = arguments(exchange.head.arguments.as_ref())?;
     check(&entry.item, &arguments)?;
     let revision = exchange.revision;
+    exchange.may_ask()?;
+    let asking = exchange.replay.is_some().then(|| exchange.clone());
     let (context, guard) = Context::new(exchange);
     let messages = entry.item.handler.get(context, arguments);
     let getting = guard.during(async move { finish(messages.await, revision) });
-    Ok(Running::new(core.handler_timeout(), Box::pin(getting)))
+    Ok(Running::new(core.handler_timeout(), Box::pin(getting)).asking(asking))
 }
 
 /// Arguments are strings, whatever the prompt makes of them.

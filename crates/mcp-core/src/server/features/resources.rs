@@ -14,13 +14,15 @@ use crate::{
 type Reading = BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
 
 /// Starts `resources/read`: of the resource of that URI, or of the most specific template that it fits.
-pub(crate) fn read(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+pub(crate) fn read(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
     let uri = asked_for(&exchange)?.to_owned();
     let Some((start, about)) = find(core, &exchange, &uri) else { return Err(Fault::ResourceNotFound(uri.into())) };
+    exchange.may_ask()?;
+    let asking = exchange.replay.is_some().then(|| exchange.clone());
     let (context, guard) = Context::new(exchange);
     let contents = start(context);
     let reading = guard.during(async move { finish(contents.await, &uri, about) });
-    Ok(Running::new(core.handler_timeout(), Box::pin(reading)))
+    Ok(Running::new(core.handler_timeout(), Box::pin(reading)).asking(asking))
 }
 
 /// The URI that is asked for.

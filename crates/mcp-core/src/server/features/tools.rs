@@ -31,7 +31,11 @@ pub(crate) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault
     check_needs(&entry, &exchange)?;
     let timeout = entry.item.timeout.or(core.limits.handler_timeout).map(|after| Timeout::new(after, timed_out));
     exchange.checks = entry.item.checks.clone();
-    Ok(Running::new(timeout, entry.item.handler.call(exchange)))
+    if entry.item.handler.asks() {
+        exchange.may_ask()?;
+    }
+    let asking = exchange.replay.is_some().then(|| exchange.clone());
+    Ok(Running::new(timeout, entry.item.handler.call(exchange)).asking(asking))
 }
 
 /// Only modern requests mirror anything.

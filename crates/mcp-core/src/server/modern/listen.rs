@@ -1,0 +1,179 @@
+//! `subscriptions/listen`: a request that is answered when there is nothing more to tell.
+//!
+//! Specification: *Subscriptions*.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use mcp_jsonrpc::{Bytes, Raw, encode};
+use serde::Serialize;
+
+use crate::{
+    Fault, Limits,
+    head::meta_key,
+    lock::lock,
+    method::{CoreMethod, notification},
+    server::{
+        Core, Exchange,
+        dispatch::Running,
+        features::resources,
+        hub::{Listener, Subject},
+        reply::Body,
+    },
+    types::{ListenParams, NotificationFilter},
+};
+
+/// How many streams are open, and whose.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    by_principal: HashMap<[u8; 32], usize>,
+}
+
+/// One of them, until it is dropped.
+struct Open {
+    subscriptions: Arc<Subscriptions>,
+    principal: Option<[u8; 32]>,
+}
+
+impl Subscriptions {
+    fn open(self: &Arc<Self>, principal: Option<[u8; 32]>, limits: &Limits) -> Result<Open, Fault> {
+        let mut counts = lock(&self.0);
+        if counts.all >= limits.all_subscriptions {
+            return Err(Fault::Busy);
+        }
+        if let Some(principal) = principal {
+            let count = counts.by_principal.entry(principal).or_default();
+            if *count >= limits.subscriptions {
+                return Err(Fault::Busy);
+            }
+            *count += 1;
+        }
+        counts.all += 1;
+        Ok(Open { subscriptions: self.clone(), principal })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.subscriptions.0);
+        counts.all -= 1;
+        if let Some(principal) = self.principal
+            && let Some(count) = counts.by_principal.get_mut(&principal)
+        {
+            *count -= 1;
+            if *count == 0 {
+                counts.by_principal.remove(&principal);
+            }
+        }
+    }
+}
+
+/// Starts `subscriptions/listen`.
+pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+    if !exchange.outlet.is_open() {
+        return Err(Fault::InvalidRequest("what is listened to needs a stream of events to come on".into()));
+    }
+    let asked = asked(core, &exchange)?;
+    let open = core.subscriptions.open(exchange.principal().map(crate::Principal::digest), &core.limits)?;
+    let listener = core.hub.listener();
+    // From here on nothing is missed.
+    let agreed = agreed(core, &exchange, asked);
+    subjects(&agreed).for_each(|subject| listener.listen(subject));
+    let (stopping, closing) = (core.stopping.clone(), exchange.closing.clone().unwrap_or_default());
+    Ok(Running::new(
+        None,
+        Box::pin(async move {
+            let _open = open;
+            let listening = tell(&exchange, &listener, &agreed);
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => {}
+                () = closing.cancelled() => {}
+                () = listening => {}
+            }
+            Ok(Body { meta: subscription(&exchange), ..Body::default() })
+        }),
+    ))
+}
+
+fn asked(core: &Core, exchange: &Exchange) -> Result<NotificationFilter, Fault> {
+    let params = exchange.params.as_ref().and_then(|params| params.decode::<ListenParams>().ok());
+    let asked = params.ok_or_else(|| Fault::InvalidParams("`notifications` must say what to listen to".into()))?;
+    let most = core.limits.subscribed_uris;
+    if asked.notifications.resource_subscriptions.len() > most {
+        return Err(Fault::InvalidParams(format!("more than {most} resources in one subscription").into()));
+    }
+    Ok(asked.notifications)
+}
+
+/// What of it there is.
+fn agreed(core: &Core, exchange: &Exchange, asked: NotificationFilter) -> NotificationFilter {
+    let has_resources = core.offers(CoreMethod::ListResources);
+    let is_readable = |uri: &String| has_resources && resources::is_readable(core, exchange, uri);
+    NotificationFilter {
+        tools_list_changed: asked.tools_list_changed && core.offers(CoreMethod::ListTools),
+        prompts_list_changed: asked.prompts_list_changed && core.offers(CoreMethod::ListPrompts),
+        resources_list_changed: asked.resources_list_changed && has_resources,
+        resource_subscriptions: asked.resource_subscriptions.into_iter().filter(is_readable).collect(),
+    }
+}
+
+fn subjects(filter: &NotificationFilter) -> impl Iterator<Item = Subject> {
+    let lists = [
+        (filter.tools_list_changed, Subject::Tools),
+        (filter.prompts_list_changed, Subject::Prompts),
+        (filter.resources_list_changed, Subject::Resources),
+    ];
+    let lists = lists.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, subject)| subject);
+    lists.chain(filter.resource_subscriptions.iter().map(|uri| Subject::Resource(uri.as_str().into())))
+}
+
+/// Tells the client what it will be told of, and then tells it, for as long as somebody listens. Until there is room,
+/// further changes are one with those that wait.
+async fn tell(exchange: &Exchange, listener: &Listener, agreed: &NotificationFilter) {
+    #[derive(Serialize)]
+    struct Acknowledged<'a> {
+        _meta: Option<Raw>,
+        notifications: &'a NotificationFilter,
+    }
+    let acknowledged = Acknowledged { _meta: subscription(exchange), notifications: agreed };
+    say(exchange, notification::ACKNOWLEDGED, &acknowledged);
+    loop {
+        std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
+        exchange.outlet.room().await;
+        let Some(subject) = listener.next() else { continue };
+        #[derive(Serialize)]
+        struct Changed<'a> {
+            _meta: Option<Raw>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            uri: Option<&'a str>,
+        }
+        let uri = match &subject {
+            Subject::Resource(uri) => Some(&**uri),
+            _ => None,
+        };
+        if !say(exchange, subject.method(), &Changed { _meta: subscription(exchange), uri }) {
+            return;
+        }
+    }
+}
+
+fn say(exchange: &Exchange, method: &str, params: &impl Serialize) -> bool {
+    let frame: Bytes = encode::notification(method, Raw::encode(params).ok().as_ref());
+    if let Some(watch) = &exchange.watch {
+        watch.notification(method);
+    }
+    exchange.outlet.must_say(frame)
+}
+
+/// What names the subscription in all that is told of it.
+fn subscription(exchange: &Exchange) -> Option<Raw> {
+    let id = Raw::encode(&exchange.id).ok()?;
+    Raw::parse(format!(r#"{{"{}":{}}}"#, meta_key::SUBSCRIPTION_ID, id.as_str())).ok()
+}

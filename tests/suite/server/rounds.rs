@@ -1,0 +1,209 @@
+//! Calls of several rounds in the modern era: what runs when, and what the state may be used for.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_core::{
+    Context, Limits, Principal, Server, ServerBuilder, Tool, ToolError, implementation,
+    jsonrpc::Raw,
+    server::{Arrival, Peer, StateKeys},
+    types::ElicitParams,
+};
+use serde_json::{Value, json};
+
+async fn name(context: &Context, key: &str) -> Result<String, ToolError> {
+    let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+    let answer = context.elicit(key, ElicitParams::form(key, Raw::parse(schema)?)).await?;
+    let content: Value = answer.content.unwrap_or(Raw::empty_object()).decode()?;
+    Ok(content["name"].as_str().unwrap_or_default().to_owned())
+}
+
+/// How often the handler ran, and how often what is to be done once was done.
+#[derive(Clone, Default)]
+struct Counts {
+    runs: Arc<AtomicU32>,
+    once: Arc<AtomicU32>,
+}
+
+/// Two questions at once, and then one that depends on their answers.
+fn server(counts: &Counts, with: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
+    let counts = counts.clone();
+    let meet = move |context: Context| {
+        let counts = counts.clone();
+        async move {
+            counts.runs.fetch_add(1, Ordering::Relaxed);
+            let plan: u32 = context
+                .once("plan", || async { Ok::<_, ToolError>(counts.once.fetch_add(1, Ordering::Relaxed) + 7) })
+                .await?;
+            let (one, other) = tokio::join!(name(&context, "one"), name(&context, "other"));
+            let third = name(&context, &format!("for {} and {}", one?, other?)).await?;
+            Ok::<_, ToolError>(format!("{third} by plan {plan}"))
+        }
+    };
+    async fn endless(context: Context) -> Result<(), ToolError> {
+        for round in 0.. {
+            name(&context, &round.to_string()).await?;
+        }
+        Ok(())
+    }
+    async fn heavy(context: Context) -> Result<String, ToolError> {
+        context.once("much", || async { Ok::<_, ToolError>("x".repeat(20_000)) }).await?;
+        name(&context, "one").await
+    }
+    let builder = Server::builder(implementation!()).tool(Tool::new("meet", meet));
+    with(builder.tool(Tool::new("endless", endless)).tool(Tool::new("heavy", heavy))).build()
+}
+
+async fn ask(server: &Server, who: Option<&str>, mut params: Value) -> Value {
+    params["_meta"] = super::modern_meta();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    let request = mcp_jsonrpc::Request::new(1u64.into(), "tools/call", Raw::encode(&params).ok());
+    let peer = Peer::new().principal(who.map(Principal::new));
+    let exchange = server.accept(request, Arrival::alone().of(&peer)).unwrap();
+    serde_json::from_slice(&server.encode(&server.call(exchange).await)).unwrap()
+}
+
+fn answers(names: &[(&str, &str)]) -> Value {
+    let answer = |name: &str| json!({ "action": "accept", "content": { "name": name } });
+    names.iter().map(|(key, name)| ((*key).to_owned(), answer(name))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn asked(answer: &Value) -> Vec<&str> {
+    let requests = answer["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{answer}"));
+    requests.keys().map(String::as_str).collect()
+}
+
+fn state(answer: &Value) -> &str {
+    answer["result"]["requestState"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[tokio::test]
+async fn two_questions_come_at_once_and_then_the_one_that_depends_on_them_in_three_runs() {
+    let counts = Counts::default();
+    let server = server(&counts, |builder| builder);
+    let first = ask(&server, None, json!({ "name": "meet" })).await;
+    assert_eq!(asked(&first), ["one", "other"]);
+    // One of them is answered now, and the other is asked again.
+    let params = json!({ "name": "meet", "requestState": state(&first), "inputResponses": answers(&[("one", "Ada")]) });
+    let second = ask(&server, None, params).await;
+    assert_eq!(asked(&second), ["other"]);
+    let params =
+        json!({ "name": "meet", "requestState": state(&second), "inputResponses": answers(&[("other", "Bob")]) });
+    let third = ask(&server, None, params).await;
+    assert_eq!(asked(&third), ["for Ada and Bob"]);
+    assert_ne!(state(&third), state(&second));
+    let given = answers(&[("for Ada and Bob", "Eve"), ("one", "nobody that was asked for")]);
+    let last =
+        ask(&server, None, json!({ "name": "meet", "requestState": state(&third), "inputResponses": given })).await;
+    assert_eq!(super::text(&last), "Eve by plan 7");
+    assert_eq!((counts.runs.load(Ordering::Relaxed), counts.once.load(Ordering::Relaxed)), (4, 1));
+}
+
+/// Without the state the answers are still matched by key; what was done once is done again.
+#[tokio::test]
+async fn answers_without_state_are_taken_too() {
+    let counts = Counts::default();
+    let server = server(&counts, |builder| builder);
+    let given = answers(&[("one", "Ada"), ("other", "Bob"), ("for Ada and Bob", "Eve")]);
+    let answer = ask(&server, None, json!({ "name": "meet", "inputResponses": given })).await;
+    assert_eq!(super::text(&answer), "Eve by plan 7");
+}
+
+/// Whoever else, whatever else, however late: all are refused alike.
+#[tokio::test]
+async fn state_is_good_for_the_same_request_of_the_same_caller_alone() {
+    let counts = Counts::default();
+    let server = server(&counts, |builder| builder);
+    let first = ask(&server, Some("ada"), json!({ "name": "meet", "arguments": { "a": 1 } })).await;
+    let state = state(&first).to_owned();
+    let again = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "requestState": state });
+    assert_eq!(asked(&ask(&server, Some("ada"), again("meet", json!({ "a": 1 }))).await), ["one", "other"]);
+    let mut refusals = Vec::new();
+    for (who, params) in [
+        (Some("bob"), again("meet", json!({ "a": 1 }))),
+        (None, again("meet", json!({ "a": 1 }))),
+        (Some("ada"), again("meet", json!({ "a": 2 }))),
+        (Some("ada"), again("meet", json!({}))),
+        (Some("ada"), again("endless", json!({ "a": 1 }))),
+        (Some("ada"), json!({ "name": "meet", "arguments": { "a": 1 }, "requestState": format!("{state}-TAMPERED") })),
+        (Some("ada"), json!({ "name": "meet", "arguments": { "a": 1 }, "requestState": &state[1..] })),
+    ] {
+        let answer = ask(&server, who, params).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        refusals.push(answer["error"]["message"].as_str().unwrap().to_owned());
+    }
+    refusals.dedup();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+}
+
+#[tokio::test]
+async fn state_grows_old() {
+    let counts = Counts::default();
+    let ttl = Limits::default().request_state_ttl(Duration::ZERO);
+    let server = server(&counts, |builder| builder.limits(ttl));
+    let first = ask(&server, None, json!({ "name": "meet" })).await;
+    let late = ask(&server, None, json!({ "name": "meet", "requestState": state(&first) })).await;
+    assert_eq!(late["error"]["code"], -32602, "{late}");
+}
+
+/// Keys change while calls are under way, and services that share keys do not share state.
+#[tokio::test]
+async fn keys_rotate_and_an_audience_is_one_service() {
+    let counts = Counts::default();
+    let with = |keys: StateKeys| server(&counts, |builder| builder.state_keys(keys));
+    let old = with(StateKeys::new([1; 32]).audience("a"));
+    let first = ask(&old, None, json!({ "name": "meet" })).await;
+    let again = json!({ "name": "meet", "requestState": state(&first) });
+    for (keys, is_good) in [
+        (StateKeys::new([1; 32]).audience("a"), true),
+        (StateKeys::new([2; 32]).and([1; 32]).audience("a"), true),
+        (StateKeys::new([2; 32]).audience("a"), false),
+        (StateKeys::new([1; 32]).audience("b"), false),
+        (StateKeys::new([1; 32]), false),
+    ] {
+        let answer = ask(&with(keys), None, again.clone()).await;
+        assert_eq!(answer["result"].is_object(), is_good, "{answer}");
+    }
+    assert!(!format!("{:?}", StateKeys::new([77; 32])).contains("77"));
+}
+
+#[tokio::test]
+async fn rounds_and_the_size_of_what_is_carried_are_bounded() {
+    let counts = Counts::default();
+    let server = server(&counts, |builder| builder.limits(Limits::default().input_rounds(3)));
+    let mut params = json!({ "name": "endless" });
+    for round in 0..3 {
+        let answer = ask(&server, None, params).await;
+        let key = round.to_string();
+        assert_eq!(asked(&answer), [&key]);
+        params =
+            json!({ "name": "endless", "requestState": state(&answer), "inputResponses": answers(&[(&key, "x")]) });
+    }
+    let answer = ask(&server, None, params).await;
+    assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("3 times"), "{answer}");
+    let answer = ask(&server, None, json!({ "name": "heavy" })).await;
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+}
+
+/// The very same handler text, asked in place.
+#[tokio::test(start_paused = true)]
+async fn a_legacy_client_is_asked_the_same_in_one_run() {
+    let counts = Counts::default();
+    let mut peer = crate::duplex::Peer::memory(server(&counts, |builder| builder));
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "0" } });
+    peer.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string()).await;
+    peer.hear().await;
+    peer.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"meet"}}"#).await;
+    for name in ["Ada", "Bob", "Eve"] {
+        let question = peer.hear().await;
+        let result = json!({ "action": "accept", "content": { "name": name } });
+        peer.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }).to_string()).await;
+    }
+    assert_eq!(super::text(&peer.hear().await), "Eve by plan 7");
+    assert_eq!((counts.runs.load(Ordering::Relaxed), counts.once.load(Ordering::Relaxed)), (1, 1));
+}
