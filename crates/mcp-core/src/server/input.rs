@@ -8,16 +8,18 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Context, Era, Fault, ToolError,
-    method::question,
+    method::question as method,
+    server::Question,
     types::{
-        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
-        ElicitResult, ListRootsResult, Root, WrittenSampling,
+        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitResult,
+        ListRootsResult, Root, WrittenSampling,
     },
     validate,
 };
 
 impl Context {
-    /// Asks the client's user, with a form or on a web page. `key` tells the questions of one call apart.
+    /// Asks the client's user, with a form ([`form`](crate::server::form), [`ElicitParams`](crate::types::ElicitParams)) or on a
+    /// web page. `key` tells the questions of one call apart.
     ///
     /// Questions work in handlers of tools, prompts and resources. In the legacy era they are asked in place. In the modern
     /// one the handler is dropped where it waits, and run again from its beginning with the answers: what it does before
@@ -29,8 +31,9 @@ impl Context {
     /// ([`Limits::question_timeout`](crate::Limits)), or refuses.
     ///
     /// Specification: *Elicitation*.
-    pub async fn elicit(&self, key: &str, params: ElicitParams) -> Result<ElicitResult, ToolError> {
+    pub async fn elicit<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, ToolError> {
         self.needs(ClientCapability::Elicitation)?;
+        let params = question.params(self.revision())?;
         let url = params.mode == Some(ElicitMode::Url);
         let capability = self.client_capabilities().elicitation;
         let has = |mode: &str| capability.as_ref().is_some_and(|modes| modes.member(mode).is_some());
@@ -38,8 +41,9 @@ impl Context {
         if url && !has("url") || !url && has("url") && !has("form") {
             return Err(missing(ClientCapability::Elicitation));
         }
-        let schema = params.requested_schema.clone();
-        self.ask(key, question::ELICIT, &params, |answer: &ElicitResult| answers(answer, schema.as_ref())).await
+        let schema = params.requested_schema.as_ref();
+        let result = self.ask(key, method::ELICIT, &params, |answer: &ElicitResult| answers(answer, schema)).await?;
+        question.answer(result)
     }
 
     /// Has the client's model say something.
@@ -50,7 +54,7 @@ impl Context {
     /// Specification: *Sampling*.
     pub async fn sample(&self, key: &str, params: CreateMessageParams) -> Result<CreateMessageResult, ToolError> {
         self.needs(ClientCapability::Sampling)?;
-        self.ask(key, question::CREATE_MESSAGE, &WrittenSampling(&params, self.revision()), |_| true).await
+        self.ask(key, method::CREATE_MESSAGE, &WrittenSampling(&params, self.revision()), |_| true).await
     }
 
     /// The directories and files that the client works in.
@@ -62,7 +66,7 @@ impl Context {
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
         self.needs(ClientCapability::Roots)?;
         let nothing = serde_json::Map::new();
-        let result = self.ask(key, question::LIST_ROOTS, &nothing, |_: &ListRootsResult| true).await?;
+        let result = self.ask(key, method::LIST_ROOTS, &nothing, |_: &ListRootsResult| true).await?;
         Ok(result.roots)
     }
 
