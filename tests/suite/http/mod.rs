@@ -1,7 +1,11 @@
 //! HTTP as it is on the wire: no client library stands between a test and the bytes.
 
 mod cases;
+mod cors;
+mod docs;
+mod latency;
 mod raw;
+mod stop;
 
 use std::net::SocketAddr;
 
