@@ -27,3 +27,16 @@ export async function makeCalls(call) {
         }
     }
 }
+
+/** Ends the session of a transport and reports the status of what is sent in it afterwards. */
+export async function endSession(transport) {
+    const headers = {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-session-id': transport.sessionId,
+    };
+    await transport.terminateSession();
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 'afterwards', method: 'ping' });
+    const { status } = await fetch(target[0], { method: 'POST', headers, body });
+    report({ ended: status });
+}

@@ -10,9 +10,9 @@ from calls import TARGET, WIRE, make_calls, report
 
 
 def connect():
-    if WIRE == "http":
-        return streamable_http_client(TARGET[0])
-    return stdio_client(StdioServerParameters(command=TARGET[0], args=TARGET[1:]))
+    if WIRE == "stdio":
+        return stdio_client(StdioServerParameters(command=TARGET[0], args=TARGET[1:]))
+    return streamable_http_client(TARGET[0])
 
 
 async def main():

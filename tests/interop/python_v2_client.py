@@ -10,7 +10,7 @@ MODES = {"modern": "2026-07-28", "legacy": "legacy", "either": "auto"}
 
 
 async def main():
-    target = TARGET[0] if WIRE == "http" else StdioServerParameters(command=TARGET[0], args=TARGET[1:])
+    target = StdioServerParameters(command=TARGET[0], args=TARGET[1:]) if WIRE == "stdio" else TARGET[0]
     async with Client(target, mode=MODES[ERA]) as client:
         report(revision=client.protocol_version)
 

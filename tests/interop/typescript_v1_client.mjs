@@ -1,15 +1,15 @@
-// A client on @modelcontextprotocol/sdk: it speaks the legacy era only.
+// A client on @modelcontextprotocol/sdk: it speaks the legacy era only. Behind a proxy that cuts it also ends its session.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { makeCalls, report, target, wire } from './calls.mjs';
+import { endSession, makeCalls, report, target, wire } from './calls.mjs';
 
 const client = new Client({ name: 'typescript-v1-client', version: '1.0.0' });
 const transport =
-    wire === 'http'
-        ? new StreamableHTTPClientTransport(new URL(target[0]))
-        : new StdioClientTransport({ command: target[0], args: target.slice(1) });
+    wire === 'stdio'
+        ? new StdioClientTransport({ command: target[0], args: target.slice(1) })
+        : new StreamableHTTPClientTransport(new URL(target[0]));
 // The client tells its transport what was agreed on, and nobody else.
 let revision;
 const learn = transport.setProtocolVersion?.bind(transport);
@@ -20,4 +20,5 @@ transport.setProtocolVersion = (version) => {
 await client.connect(transport);
 report({ revision });
 await makeCalls((params, onprogress) => client.callTool(params, undefined, { onprogress }));
+if (wire === 'http, cut') await endSession(transport);
 await client.close();

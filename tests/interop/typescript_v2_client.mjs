@@ -1,8 +1,9 @@
-// A client on @modelcontextprotocol/client: it speaks both eras, and by default the legacy one.
+// A client on @modelcontextprotocol/client: it speaks both eras, and by default the legacy one. Behind a proxy that cuts it
+// also ends its session.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { era, makeCalls, report, target, wire } from './calls.mjs';
+import { endSession, era, makeCalls, report, target, wire } from './calls.mjs';
 
 const MODES = { modern: { pin: '2026-07-28' }, legacy: 'legacy', either: 'auto' };
 
@@ -11,10 +12,11 @@ const client = new Client(
     { versionNegotiation: { mode: MODES[era] } },
 );
 const transport =
-    wire === 'http'
-        ? new StreamableHTTPClientTransport(new URL(target[0]))
-        : new StdioClientTransport({ command: target[0], args: target.slice(1) });
+    wire === 'stdio'
+        ? new StdioClientTransport({ command: target[0], args: target.slice(1) })
+        : new StreamableHTTPClientTransport(new URL(target[0]));
 await client.connect(transport);
 report({ revision: client.getNegotiatedProtocolVersion() });
 await makeCalls((params, onprogress) => client.callTool(params, { onprogress }));
+if (wire === 'http, cut') await endSession(transport);
 await client.close();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{conformance, interop, process, tidy, workspace};
+use crate::{conformance, debian, interop, process, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
         run: |_| cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]),
     },
     Step { name: "each library crate alone", run: |_| crates_alone() },
-    Step { name: "tests", run: |_| cargo(&["test", "--workspace", "--all-features"]) },
+    Step { name: "tests", run: |_| tests() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "conformance suite", run: conformance },
     Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm).map(|()| Done::Yes) },
@@ -66,6 +66,12 @@ fn conformance(skip_npm: bool) -> Result<Done> {
         return Ok(Done::LeftOut);
     }
     conformance::run().map(|()| Done::Yes)
+}
+
+fn tests() -> Result<Done> {
+    // It runs the commands of docs/http.md.
+    debian::ensure("curl")?;
+    cargo(&["test", "--workspace", "--all-features"])
 }
 
 /// Features only add, and no crate leans on what another crate turns on: each builds bare and with each single feature.

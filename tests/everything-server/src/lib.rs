@@ -29,3 +29,7 @@ pub fn server_with(limits: Limits) -> Server {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod front_page {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/http.md")]
+mod http_page {}

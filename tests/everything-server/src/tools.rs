@@ -85,12 +85,18 @@ async fn panic(Message { message }: Message) -> Result<(), ToolError> {
 #[derive(Deserialize, JsonSchema)]
 struct Count {
     n: u32,
+    /// How long each step takes, in milliseconds.
+    #[serde(default)]
+    ms: u64,
 }
 
-async fn count(gauge: Gauge, context: Context, Count { n }: Count) -> Result<u32, ToolError> {
+async fn count(gauge: Gauge, context: Context, Count { n, ms }: Count) -> Result<u32, ToolError> {
     let run = gauge.begin();
     for step in 1..=n {
         context.progress(step.into(), Some(n.into()), format!("step {step} of {n}")).await;
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
     }
     run.done();
     Ok(n)

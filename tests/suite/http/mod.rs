@@ -1,6 +1,9 @@
 //! HTTP as it is on the wire: no client library stands between a test and the bytes.
 
 mod cases;
+mod cors;
+mod docs;
+mod latency;
 mod old_sse;
 mod questions;
 mod raw;

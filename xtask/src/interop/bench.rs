@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use crate::error::{Error, Result};
-use crate::fixtures::{Fixtures, Serving};
+use crate::fixtures::{Fixtures, Serving, listening};
 use crate::interop::peer::{Outcomes, Peer, Session, Speak, Wire};
 use crate::interop::{everything, inspector, program, python, typescript, websocket};
 use crate::node::Node;
@@ -52,6 +52,21 @@ impl Bench {
             return vec![self.fixtures.server.clone().into(), "stdio".into()];
         }
         vec![self.serving.url.clone().into()]
+    }
+
+    /// A client calls our server: as a child of its own, or where it listens, behind a proxy that cuts if that is the wire.
+    pub(crate) fn be_visited(
+        &self,
+        installed: &Installed,
+        wire: Wire,
+        visit: impl FnOnce(&[OsString]) -> Outcomes,
+    ) -> Outcomes {
+        if wire != Wire::Cut {
+            return visit(&self.our_server(wire));
+        }
+        let mut proxy = installed.node.program("cutting_proxy.mjs")?;
+        let proxy = Serving::start(proxy.arg(&self.serving.url), listening)?;
+        visit(&[proxy.url.clone().into()])
     }
 
     /// Our client calls a server that is a child of it.

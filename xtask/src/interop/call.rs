@@ -14,6 +14,8 @@ pub(crate) enum Call {
     Tool(Tool),
     /// The connection is closed, and the server agrees.
     Close,
+    /// The session is ended, and is not there any more.
+    End,
 }
 
 /// A tool's call and its right result.
@@ -36,6 +38,27 @@ pub(crate) const FAIL: Call = fail("on purpose");
 pub(crate) const COUNT: Call =
     Call::Tool(Tool { name: "count", arguments: r#"{"n":3}"#, text: "3", fails: false, steps: 3 });
 
+/// It still counts when a client that has lost its connection comes back, which takes a second.
+pub(crate) const COUNT_SLOWLY: Call =
+    Call::Tool(Tool { name: "count", arguments: r#"{"n":5,"ms":500}"#, text: "5", fails: false, steps: 5 });
+/// The server itself ends the connection, and has the answer when the client comes back.
+pub(crate) const RECONNECTION: Call = Call::Tool(Tool {
+    name: "test_reconnection",
+    arguments: "{}",
+    text: "Reconnection test completed successfully. If you received this, the client properly reconnected after stream \
+           closure.",
+    fails: false,
+    steps: 0,
+});
+/// It speaks in log messages, without being asked for progress.
+pub(crate) const LOGGING: Call = Call::Tool(Tool {
+    name: "test_tool_with_logging",
+    arguments: "{}",
+    text: "Tool with logging executed successfully",
+    fails: false,
+    steps: 0,
+});
+
 /// `fail`, where the server puts words of its own around the message.
 pub(crate) const fn fail(text: &'static str) -> Call {
     Call::Tool(Tool { name: "fail", arguments: r#"{"message":"on purpose"}"#, text, fails: true, steps: 0 })
@@ -48,6 +71,7 @@ impl Call {
             Self::List { .. } => "list",
             Self::Tool(tool) => tool.name,
             Self::Close => "close",
+            Self::End => "end",
         }
     }
 
@@ -56,13 +80,13 @@ impl Call {
         match self {
             Self::List { .. } => "tools/list",
             Self::Tool(_) => "tools/call",
-            Self::Close => "",
+            Self::Close | Self::End => "",
         }
     }
 
     pub(crate) fn params(&self) -> Value {
         match self {
-            Self::List { .. } | Self::Close => json!({}),
+            Self::List { .. } | Self::Close | Self::End => json!({}),
             Self::Tool(tool) => json!({ "name": tool.name, "arguments": tool.arguments() }),
         }
     }
@@ -76,6 +100,7 @@ impl Call {
             Self::List { having } => heard.tools.iter().flatten().any(|name| name == having),
             Self::Tool(tool) => tool.fits(heard, lossy),
             Self::Close => heard.closed == Some(NORMAL_CLOSURE),
+            Self::End => heard.ended == Some(NOT_FOUND),
         };
         if fits { Ok(()) } else { Err(Error::new(format!("{self:?} was answered with {heard:?}"))) }
     }
@@ -96,6 +121,9 @@ impl Tool {
 /// What a WebSocket is closed with when all is well.
 const NORMAL_CLOSURE: u16 = 1000;
 
+/// The status of what names a session that has ended.
+const NOT_FOUND: u16 = 404;
+
 /// Whether `part` is `whole` with nothing, something or everything left out, in the same order.
 fn is_part(part: &[f64], whole: &[f64]) -> bool {
     let mut rest = whole.iter();
@@ -110,6 +138,7 @@ pub(crate) struct Heard {
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) tool: Option<String>,
     pub(crate) closed: Option<u16>,
+    pub(crate) ended: Option<u16>,
     text: Option<String>,
     failed: bool,
     progress: Vec<f64>,
@@ -136,6 +165,7 @@ impl Heard {
             Call::List { .. } => self.tools.is_some(),
             Call::Tool(tool) => self.tool.as_deref() == Some(tool.name),
             Call::Close => self.closed.is_some(),
+            Call::End => self.ended.is_some(),
         }
     }
 }
@@ -191,6 +221,13 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_is_still_there_has_not_ended() {
+        let heard = |status| Heard { ended: Some(status), ..Heard::default() };
+        assert!(Call::End.judge(&heard(404), false).is_ok());
+        assert!(Call::End.judge(&heard(200), false).is_err());
+    }
+
+    #[test]
     fn an_error_is_passed_on_in_its_own_words() {
         let heard = Heard { error: Some("no such tool".to_owned()), ..Heard::default() };
         assert_eq!(ADD.judge(&heard, false).unwrap_err().to_string(), "no such tool");
@@ -198,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_arguments_of_every_call_are_an_object() {
-        for call in PEERS.iter().flat_map(|peer| peer.calls) {
+        for call in PEERS.iter().flat_map(|peer| peer.calls.iter().chain(peer.resumes)) {
             if let Call::Tool(tool) = call {
                 assert!(tool.arguments().is_object(), "{}", tool.name);
             }

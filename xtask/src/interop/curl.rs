@@ -21,6 +21,7 @@ pub(crate) const PEER: Peer = Peer {
     eras: &[Era::Modern, Era::Legacy],
     lacks: &[],
     calls: &[LIST, ADD],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Here(by_curl),
 };

@@ -21,6 +21,7 @@ pub(crate) const SERVER: Peer = Peer {
     eras: &[Era::Legacy, Era::Either],
     lacks: &[(Era::Modern, "it is built on version 1 of the TypeScript SDK")],
     calls: &[Call::List { having: "get-sum" }, ECHO, GET_SUM, LONG_RUNNING],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(serve),
 };

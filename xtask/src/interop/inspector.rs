@@ -1,10 +1,11 @@
 //! The MCP Inspector's command line: each call is a run of its own.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::interop::bench::{Bench, Installed};
-use crate::interop::call::{ADD, Call, Heard, LIST};
+use crate::interop::call::{ADD, Call, Heard, LIST, LOGGING, RECONNECTION};
 use crate::interop::curl::{parse, said};
 use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
 use crate::node::NpmPackage;
@@ -20,6 +21,7 @@ pub(crate) const PEER: Peer = Peer {
     eras: &[Era::Modern, Era::Legacy],
     lacks: &[],
     calls: &[LIST, ADD],
+    resumes: &[RECONNECTION, LOGGING],
     flaws: &[],
     speak: Speak::Installed(inspect),
 };
@@ -28,16 +30,20 @@ pub(crate) const PEER: Peer = Peer {
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 fn inspect(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
-    Ok(session.peer.calls.iter().map(|call| make(bench, installed, session, call)).collect())
+    bench.be_visited(installed, session.wire, |target| {
+        Ok(session.calls().iter().map(|call| make(installed, session, target, call)).collect())
+    })
 }
 
-fn make(bench: &Bench, installed: &Installed, session: &Session, call: &Call) -> Result {
+fn make(installed: &Installed, session: &Session, target: &[OsString], call: &Call) -> Result {
     let mut command = installed.node.command("mcp-inspector");
-    command.arg("--cli").args(bench.our_server(session.wire));
+    command.arg("--cli").args(target);
     command.args(["--protocol-era", session.era.word(), "--method", call.method()]);
     if let Call::Tool(tool) = call {
-        command.args(["--tool-name", tool.name, "--tool-arg"]);
-        command.args(tool.arguments().as_object().into_iter().flatten().map(|(name, value)| format!("{name}={value}")));
+        command.args(["--tool-name", tool.name]);
+        for (name, value) in tool.arguments().as_object().into_iter().flatten() {
+            command.args(["--tool-arg", &format!("{name}={value}")]);
+        }
     }
     call.judge(&Heard::of_result(&parse(&said(&mut command, CALL_LIMIT)?)?), false)
 }

@@ -21,7 +21,10 @@ const CLIENTS: &str = "
 
 The server is [everything-server](../tests/everything-server). `add` must give 7, `fail` a failed result with the
 message, `count` its progress, whole and in order, and then its result; `close` is a WebSocket that both sides close with
-1000. The wire *ws* is a server of WebSockets alone, *ws at http* an upgrade at the HTTP server's endpoint.
+1000. The wire *ws* is a server of WebSockets alone, *ws at http* an upgrade at the HTTP server's endpoint. *http,
+cut* is HTTP through a proxy that cuts all connections with the first notification of a call, and drops what the server
+has sent behind it: the client comes back for that with `Last-Event-ID`. `test_reconnection` is cut by the server itself.
+`end` is a DELETE of the session, whose id is answered with 404 from then on.
 
 ";
 
@@ -52,8 +55,8 @@ pub(crate) fn render(peers: &[&'static Peer]) -> String {
 
 fn passed(session: &Session) -> String {
     let Session { peer, wire, era } = session;
-    let calls: Vec<String> = peer.calls.iter().map(|call| format!("`{}`", call.name())).collect();
-    let flaws = peer.calls.iter().filter_map(|call| session.flaw(call));
+    let calls: Vec<String> = session.calls().iter().map(|call| format!("`{}`", call.name())).collect();
+    let flaws = session.calls().iter().filter_map(|call| session.flaw(call));
     let but: String = flaws.map(|flaw| format!("; `{}`: {}", flaw.call, flaw.words)).collect();
     let (name, version, calls) = (name(peer), peer.version, calls.join(", "));
     format!("| {name} | {version} | {} | {} | {calls} | ok{but} |\n", wire.word(), era.word())

@@ -32,6 +32,8 @@ pub(crate) enum Wire {
     WebSocket,
     /// A WebSocket at the HTTP server's endpoint.
     Upgrade,
+    /// HTTP through a proxy that cuts connections.
+    Cut,
 }
 
 impl Wire {
@@ -41,6 +43,7 @@ impl Wire {
             Self::Http => "http",
             Self::WebSocket => "ws",
             Self::Upgrade => "ws at http",
+            Self::Cut => "http, cut",
         }
     }
 }
@@ -85,6 +88,8 @@ pub(crate) struct Peer {
     /// Eras that are missing, with the reason.
     pub(crate) lacks: &'static [(Era, &'static str)],
     pub(crate) calls: &'static [Call],
+    /// What a client calls in the legacy era while its connections are cut; nothing if that is not tried.
+    pub(crate) resumes: &'static [Call],
     pub(crate) flaws: &'static [Flaw],
     pub(crate) speak: Speak,
 }
@@ -102,10 +107,12 @@ impl Peer {
         format!("{} {}", self.from, self.name).trim_start().to_owned()
     }
 
-    /// A session a wire and era.
+    /// A session a wire and era, and one that is cut.
     pub(crate) fn sessions(&'static self) -> impl Iterator<Item = Session> {
         let eras = move |wire: Wire| self.eras.iter().map(move |&era| Session { peer: self, wire, era });
-        self.wires.iter().flat_map(move |&wire| eras(wire))
+        let cut = Session { peer: self, wire: Wire::Cut, era: Era::Legacy };
+        let cut = Some(cut).filter(|_| !self.resumes.is_empty());
+        self.wires.iter().flat_map(move |&wire| eras(wire)).chain(cut)
     }
 }
 
@@ -126,6 +133,11 @@ pub(crate) struct Row {
 }
 
 impl Session {
+    /// What is called in it.
+    pub(crate) fn calls(&self) -> &'static [Call] {
+        if self.wire == Wire::Cut { self.peer.resumes } else { self.peer.calls }
+    }
+
     /// Makes all calls; a row each.
     pub(crate) fn hold(&self, bench: &Bench) -> Vec<Row> {
         let Self { peer, wire, era } = *self;
@@ -135,11 +147,11 @@ impl Session {
             Row { peer, wire, era, call, outcome }
         };
         match bench.speak(self) {
-            Ok(outcomes) => peer.calls.iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
+            Ok(outcomes) => self.calls().iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
             Err(error) => {
                 // The rows have its beginning only.
                 eprintln!("FAILED: {error}");
-                peer.calls.iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
+                self.calls().iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
             }
         }
     }

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the program against `target`: a command and its arguments, or a URL.
 pub(crate) fn visit(mut program: Command, session: &Session, target: &[OsString]) -> Outcomes {
-    program.args([session.era.word(), &calls(session.peer.calls).to_string(), session.wire.word()]).args(target);
+    program.args([session.era.word(), &calls(session.calls()).to_string(), session.wire.word()]).args(target);
     judge(session, &process::listen(&mut program, LIMIT)?)
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn words(command: &Command) -> Vec<OsString> {
 fn calls(calls: &[Call]) -> Value {
     let tools = calls.iter().filter_map(|call| match call {
         Call::Tool(tool) => Some(json!({ "tool": tool.name, "arguments": tool.arguments() })),
-        Call::List { .. } | Call::Close => None,
+        Call::List { .. } | Call::Close | Call::End => None,
     });
     tools.collect()
 }
@@ -43,7 +43,7 @@ fn judge(session: &Session, said: &Said) -> Outcomes {
         Some(revision) if revision == session.revision() => {}
         Some(other) => return Err(Error::new(format!("{other} is spoken, not {}", session.revision()))),
     }
-    let outcomes: Vec<Result> = session.peer.calls.iter().map(|call| outcome(session, call, &lines)).collect();
+    let outcomes: Vec<Result> = session.calls().iter().map(|call| outcome(session, call, &lines)).collect();
     if !said.status.success() && outcomes.iter().all(Result::is_ok) {
         return Err(Error::new(ending()));
     }

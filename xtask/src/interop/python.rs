@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::fixtures::{Serving, listening};
 use crate::interop::bench::{Bench, Installed};
-use crate::interop::call::{ADD, COUNT, FAIL, LIST, fail};
+use crate::interop::call::{ADD, COUNT, COUNT_SLOWLY, FAIL, LIST, RECONNECTION, fail};
 use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
 use crate::interop::program;
 use crate::python::PipPackage;
@@ -24,9 +24,10 @@ pub(crate) const CLIENT_V2: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[ADD, FAIL, COUNT],
+    resumes: &[COUNT_SLOWLY, RECONNECTION],
     flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
-        visit(bench, installed.python_v2.program("python_v2_client.py"), session)
+        visit(bench, installed, installed.python_v2.program("python_v2_client.py"), session)
     }),
 };
 
@@ -39,9 +40,10 @@ pub(crate) const CLIENT_V1: Peer = Peer {
     eras: &[Era::Legacy],
     lacks: &[(Era::Modern, "version 1 of the SDK ends with the legacy era")],
     calls: &[ADD, FAIL, COUNT],
+    resumes: &[COUNT_SLOWLY, RECONNECTION],
     flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
-        visit(bench, installed.python_v1.program("python_v1_client.py"), session)
+        visit(bench, installed, installed.python_v1.program("python_v1_client.py"), session)
     }),
 };
 
@@ -54,12 +56,13 @@ pub(crate) const SERVER: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[LIST, ADD, fail("Error executing tool fail: on purpose"), COUNT],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(serve),
 };
 
-fn visit(bench: &Bench, program: Command, session: &Session) -> Outcomes {
-    program::visit(program, session, &bench.our_server(session.wire))
+fn visit(bench: &Bench, installed: &Installed, program: Command, session: &Session) -> Outcomes {
+    bench.be_visited(installed, session.wire, |target| program::visit(program, session, target))
 }
 
 fn serve(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {

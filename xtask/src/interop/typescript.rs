@@ -2,7 +2,7 @@
 
 use crate::fixtures::{Serving, listening};
 use crate::interop::bench::{Bench, Installed};
-use crate::interop::call::{ADD, COUNT, FAIL, LIST};
+use crate::interop::call::{ADD, COUNT, COUNT_SLOWLY, Call, FAIL, LIST, RECONNECTION};
 use crate::interop::peer::{Era, Flaw, Outcomes, Peer, Role, Session, Speak, Wire};
 use crate::interop::program;
 use crate::node::NpmPackage;
@@ -31,6 +31,7 @@ pub(crate) const CLIENT_V2: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[ADD, FAIL, COUNT],
+    resumes: &[COUNT_SLOWLY, RECONNECTION, Call::End],
     flaws: &[LOSES_PROGRESS],
     speak: Speak::Installed(|bench, installed, session| visit(bench, installed, session, "typescript_v2_client.mjs")),
 };
@@ -44,6 +45,7 @@ pub(crate) const CLIENT_V1: Peer = Peer {
     eras: &[Era::Legacy],
     lacks: &[(Era::Modern, "version 1 of the SDK ends with the legacy era")],
     calls: &[ADD, FAIL, COUNT],
+    resumes: &[COUNT_SLOWLY, RECONNECTION, Call::End],
     flaws: &[LOSES_PROGRESS],
     speak: Speak::Installed(|bench, installed, session| visit(bench, installed, session, "typescript_v1_client.mjs")),
 };
@@ -57,12 +59,14 @@ pub(crate) const SERVER: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[LIST, ADD, FAIL, COUNT],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(serve),
 };
 
 fn visit(bench: &Bench, installed: &Installed, session: &Session, program: &str) -> Outcomes {
-    program::visit(installed.node.program(program)?, session, &bench.our_server(session.wire))
+    let client = installed.node.program(program)?;
+    bench.be_visited(installed, session.wire, |target| program::visit(client, session, target))
 }
 
 fn serve(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {

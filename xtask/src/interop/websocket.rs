@@ -25,6 +25,7 @@ pub(crate) const NODE_CLIENT: Peer = Peer {
     eras: &[Era::Modern, Era::Legacy],
     lacks: &[],
     calls: &[ADD, FAIL, COUNT, Call::Close],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
         visit(bench, installed.node.program("websocket.mjs")?, session)
@@ -40,6 +41,7 @@ pub(crate) const PYTHON_CLIENT: Peer = Peer {
     eras: &[Era::Modern, Era::Legacy],
     lacks: &[],
     calls: &[ADD, FAIL, COUNT, Call::Close],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(by_python),
 };
@@ -54,6 +56,7 @@ pub(crate) const NODE_SERVER: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[LIST, ADD, FAIL, COUNT],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
         serve(bench, installed.node.program("websocket_server.mjs")?, session)
@@ -70,6 +73,7 @@ pub(crate) const PYTHON_SERVER: Peer = Peer {
     eras: Era::ALL,
     lacks: &[],
     calls: &[LIST, ADD, FAIL, COUNT],
+    resumes: &[],
     flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
         serve(bench, installed.websockets.program("websocket_server.py"), session)
