@@ -31,5 +31,9 @@ pub fn server_with(limits: Limits) -> Server {
 mod front_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/asking.md")]
+mod asking_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/http.md")]
 mod http_page {}
