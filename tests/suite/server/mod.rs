@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
 
+mod asking;
 mod blocking;
 mod callers;
 mod cancel;
@@ -10,6 +11,7 @@ mod hidden;
 mod in_flight;
 mod layers;
 mod limits;
+mod listeners;
 mod methods;
 mod process;
 mod property;

@@ -190,6 +190,57 @@ async fn rounds_and_the_size_of_what_is_carried_are_bounded() {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
 }
 
+/// Whatever a handler does, there is one outcome.
+#[tokio::test(start_paused = true)]
+async fn odd_handlers_have_defined_outcomes() {
+    async fn swallows(context: Context) -> Result<String, ToolError> {
+        Ok(name(&context, "one").await.unwrap_or_else(|_| "swallowed".into()))
+    }
+    async fn spawns(context: Context) -> Result<String, ToolError> {
+        tokio::spawn(async move { name(&context, "one").await.map_err(|error| error.into_message()) })
+            .await?
+            .map_err(ToolError::new)
+    }
+    async fn twice(context: Context) -> Result<String, ToolError> {
+        let (one, again) = tokio::join!(name(&context, "one"), name(&context, "one"));
+        Ok(format!("{} {}", one?, again?))
+    }
+    async fn two_of_one_key(context: Context) -> Result<String, ToolError> {
+        let other = ElicitParams::form("another", Raw::empty_object());
+        let (one, other) = tokio::join!(name(&context, "one"), context.elicit("one", other));
+        other?;
+        one
+    }
+    async fn asks_and_hangs(context: Context) -> Result<String, ToolError> {
+        tokio::join!(name(&context, "one"), std::future::pending::<()>()).0
+    }
+    let tools = [
+        Tool::new("swallows", swallows),
+        Tool::new("spawns", spawns),
+        Tool::new("twice", twice),
+        Tool::new("two_of_one_key", two_of_one_key),
+        Tool::new("asks_and_hangs", asks_and_hangs).timeout(Duration::from_secs(1)),
+    ];
+    let server = tools.into_iter().fold(Server::builder(implementation!()), ServerBuilder::tool).build();
+    for (tool, text) in [
+        ("swallows", "Ada"),
+        ("spawns", "Ada"),
+        ("twice", "Ada Ada"),
+        ("asks_and_hangs", "The tool did not finish within 1000 ms"),
+    ] {
+        let first = ask(&server, None, json!({ "name": tool })).await;
+        assert_eq!(asked(&first), ["one"], "{tool}");
+        let params =
+            json!({ "name": tool, "requestState": state(&first), "inputResponses": answers(&[("one", "Ada")]) });
+        assert_eq!(super::text(&ask(&server, None, params).await), text, "{tool}");
+    }
+    let refused = ask(&server, None, json!({ "name": "two_of_one_key" })).await;
+    assert!(refused["result"]["resultType"] == "input_required" || super::text(&refused).contains("two questions"));
+    tokio::task::yield_now().await;
+    let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    assert_eq!(alive, 0, "what the handlers have left running has ended");
+}
+
 /// The very same handler text, asked in place.
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_is_asked_the_same_in_one_run() {

@@ -138,7 +138,7 @@ impl Running {
         };
         let polled = future.poll_unpin(cx);
         let open = asking.as_deref().and_then(|exchange| Some((exchange, exchange.replay.as_ref()?)));
-        let outcome = match (polled, open.filter(|(_, replay)| replay.is_open()), timeout) {
+        let outcome = match (polled, open.filter(|(_, replay)| replay.is_open(cx)), timeout) {
             (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
             (Poll::Pending, Some((exchange, replay)), _) => replay.ask_client(exchange),
             (Poll::Pending, None, None) => return Poll::Pending,

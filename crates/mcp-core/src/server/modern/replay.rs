@@ -8,9 +8,11 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    task::Context,
 };
 
 use bytes::{BufMut, BytesMut};
+use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Raw, encode};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -29,6 +31,8 @@ pub(crate) struct Replay {
     /// What the client answers in this round.
     given: BTreeMap<String, Raw>,
     round: Mutex<Round>,
+    /// Whoever polls the handler: it may ask from a task of its own.
+    runner: AtomicWaker,
 }
 
 #[derive(Debug, Default)]
@@ -57,32 +61,26 @@ impl Replay {
             None => BTreeMap::new(),
             Some(raw) => raw.decode().map_err(|_| Fault::InvalidParams("`inputResponses` must be an object".into()))?,
         };
-        Ok(Arc::new(Self { before, given, round: Mutex::default() }))
+        Ok(Arc::new(Self { before, given, round: Mutex::default(), runner: AtomicWaker::new() }))
     }
 
-    /// The answer to a question, as `read` makes it out; one that does not read is asked for again.
-    pub(crate) async fn ask<R>(
-        &self,
-        key: &str,
-        method: &'static str,
-        params: Raw,
-        read: impl Fn(&Raw) -> Option<R>,
-    ) -> Result<R, ToolError> {
+    /// The answer to a question, as `read` makes it out; one that does not read is no answer.
+    pub(crate) fn answer<R>(&self, key: &str, read: impl Fn(&Raw) -> Option<R>) -> Option<R> {
         let known = self.before.answers.get(key).into_iter().chain(self.given.get(key));
-        if let Some((raw, answer)) = known.filter_map(|raw| Some((raw, read(raw)?))).next() {
-            lock(&self.round).answers.insert(key.to_owned(), raw.clone());
-            return Ok(answer);
-        }
-        self.note(key, method, params)?;
-        std::future::pending().await
+        let (raw, answer) = known.filter_map(|raw| Some((raw, read(raw)?))).next()?;
+        lock(&self.round).answers.insert(key.to_owned(), raw.clone());
+        Some(answer)
     }
 
-    fn note(&self, key: &str, method: &'static str, params: Raw) -> Result<(), ToolError> {
+    /// Notes a question, which the client gets when this poll of the handler ends.
+    pub(crate) fn note(&self, key: &str, method: &'static str, params: Raw) -> Result<(), ToolError> {
         let mut round = lock(&self.round);
         if round.open.get(key).is_some_and(|(other, asked)| *other != method || *asked != params) {
             return Err(ToolError::new(format!("The key `{key}` names two questions")));
         }
         round.open.insert(key.to_owned(), (method, params));
+        drop(round);
+        self.runner.wake();
         Ok(())
     }
 
@@ -100,8 +98,10 @@ impl Replay {
         Ok(())
     }
 
-    /// Whether the handler waits for what only the client can say.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Whether the handler waits for what only the client can say; if not yet, `cx` is woken when it does.
+    pub(crate) fn is_open(&self, cx: &Context<'_>) -> bool {
+        // From here on nothing is missed, so looking comes after.
+        self.runner.register(cx.waker());
         !lock(&self.round).open.is_empty()
     }
 
