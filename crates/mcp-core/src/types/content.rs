@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Deserialize, Serialize, de::Error as _};
@@ -208,6 +210,30 @@ struct Plain<'a> {
     text: &'a str,
 }
 
+/// A block with what `revision` has of it.
+fn told_in(block: &Content, revision: Revision) -> Cow<'_, Content> {
+    let before_meta = revision < Revision::V2025_06_18;
+    let has_more = match block {
+        Content::Text(text) => before_meta && text.meta.is_some(),
+        Content::Image(media) | Content::Audio(media) => before_meta && media.meta.is_some(),
+        Content::Resource(embedded) => before_meta && (embedded.meta.is_some() || embedded.resource.meta.is_some()),
+        Content::ResourceLink(link) => revision < Revision::V2025_11_25 && link.resource.icons.is_some(),
+        Content::Other(_) => false,
+    };
+    if !has_more {
+        return Cow::Borrowed(block);
+    }
+    let mut block = block.clone();
+    match &mut block {
+        Content::Text(text) if before_meta => text.meta = None,
+        Content::Image(media) | Content::Audio(media) if before_meta => media.meta = None,
+        Content::Resource(embedded) if before_meta => (embedded.meta, embedded.resource.meta) = (None, None),
+        Content::ResourceLink(link) => link.resource.icons = None,
+        _ => {}
+    }
+    Cow::Owned(block)
+}
+
 impl Serialize for Written<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         fn tagged<S: serde::Serializer>(kind: &'static str, block: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
@@ -222,7 +248,8 @@ impl Serialize for Written<'_> {
         if let Some(text) = self.0.fallback(self.1) {
             return Plain { r#type: "text", text: &text }.serialize(serializer);
         }
-        match self.0 {
+        let block = told_in(self.0, self.1);
+        match &*block {
             // Nearly every block is this one, and `flatten` goes through a map.
             Content::Text(TextContent { text, annotations: None, meta: None }) => {
                 Plain { r#type: "text", text }.serialize(serializer)
@@ -257,6 +284,20 @@ impl<'de> Deserialize<'de> for Content {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revision_has_only_its_own_members() {
+        let meta = || Some(Raw::parse(r#"{"k":1}"#).unwrap());
+        let text = Content::Text(TextContent { text: "x".into(), annotations: None, meta: meta() });
+        let mut resource = ResourceDefinition::new("x:a", "a");
+        resource.icons = Some(Raw::parse("[]").unwrap());
+        let link = Content::ResourceLink(ResourceLink { resource });
+        let has = |block: &Content, revision, member: &str| {
+            serde_json::to_string(&Written(block, revision)).unwrap().contains(member)
+        };
+        assert!(!has(&text, Revision::V2025_03_26, "_meta") && has(&text, Revision::V2025_06_18, "_meta"));
+        assert!(!has(&link, Revision::V2025_06_18, "icons") && has(&link, Revision::V2025_11_25, "icons"));
+    }
 
     fn written(content: &Content, revision: Revision) -> String {
         serde_json::to_string(&Written(content, revision)).unwrap()

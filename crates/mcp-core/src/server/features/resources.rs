@@ -6,8 +6,11 @@ use bytes::{BufMut, BytesMut};
 use mcp_jsonrpc::encode;
 
 use crate::{
-    BoxFuture, Context, Fault, ToolError,
-    server::{Core, Exchange, Registry, dispatch::Running, features::failure, reply::Body, resource::has_scheme},
+    BoxFuture, Context, Fault, Revision, ToolError,
+    server::{
+        Core, Exchange, Registry, dispatch::Running, features::failure, registry::since, reply::Body,
+        resource::has_scheme,
+    },
     types::{CacheHint, ReadResourceResult},
 };
 
@@ -15,13 +18,13 @@ type Reading = BoxFuture<'static, Result<ReadResourceResult, ToolError>>;
 
 /// Starts `resources/read`: of the resource of that URI, or of the most specific template that it fits.
 pub(crate) fn read(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
-    let uri = asked_for(&exchange)?.to_owned();
+    let (uri, revision) = (asked_for(&exchange)?.to_owned(), exchange.revision);
     let Some((start, about)) = find(core, &exchange, &uri) else { return Err(Fault::ResourceNotFound(uri.into())) };
     exchange.may_ask()?;
     let asking = exchange.replay.is_some().then(|| exchange.clone());
     let (context, guard) = Context::new(exchange);
     let contents = start(context);
-    let reading = guard.during(async move { finish(contents.await, &uri, about) });
+    let reading = guard.during(async move { finish(contents.await, &uri, about, revision) });
     Ok(Running::new(core.handler_timeout(), Box::pin(reading)).asking(asking))
 }
 
@@ -72,12 +75,18 @@ fn private_where_filtered<T>(registry: &Registry<T>, hint: CacheHint) -> CacheHi
     if registry.is_one_for_all() { hint } else { hint.privately() }
 }
 
-fn finish(outcome: Result<ReadResourceResult, ToolError>, uri: &str, about: About) -> Result<Body, Fault> {
+fn finish(
+    outcome: Result<ReadResourceResult, ToolError>,
+    uri: &str,
+    about: About,
+    revision: Revision,
+) -> Result<Body, Fault> {
     let mut result = match outcome {
         Err(error) if error.is_not_found() => return Err(Fault::ResourceNotFound(uri.into())),
         outcome => outcome.map_err(failure)?,
     };
     for contents in &mut result.contents {
+        since(revision, Revision::V2025_06_18, &mut contents.meta);
         if contents.uri.is_empty() {
             contents.uri = uri.to_owned();
             contents.mime_type = contents.mime_type.take().or_else(|| about.mime_type.clone());
