@@ -241,6 +241,28 @@ async fn odd_handlers_have_defined_outcomes() {
     assert_eq!(alive, 0, "what the handlers have left running has ended");
 }
 
+#[tokio::test]
+async fn a_handler_may_ask_by_hand() {
+    async fn greet(context: Context) -> Result<String, ToolError> {
+        let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+        let question = ElicitParams::form("who", Raw::parse(schema)?);
+        match context.answer("name", &question) {
+            Some(answer) => Ok(answer?.content.unwrap_or(Raw::empty_object()).as_str().to_owned()),
+            None => {
+                let asking = context.input_required();
+                asking.elicit("name", &question)?;
+                Err(asking.into())
+            }
+        }
+    }
+    let server = Server::builder(implementation!()).tool(Tool::new("greet", greet)).build();
+    let first = ask(&server, None, json!({ "name": "greet" })).await;
+    assert_eq!(asked(&first), ["name"]);
+    let params =
+        json!({ "name": "greet", "requestState": state(&first), "inputResponses": answers(&[("name", "Ada")]) });
+    assert_eq!(super::text(&ask(&server, None, params).await), r#"{"name":"Ada"}"#);
+}
+
 /// The very same handler text, asked in place.
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_is_asked_the_same_in_one_run() {

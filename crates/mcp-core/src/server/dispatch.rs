@@ -138,9 +138,11 @@ impl Running {
         };
         let polled = future.poll_unpin(cx);
         let open = asking.as_deref().and_then(|exchange| Some((exchange, exchange.replay.as_ref()?)));
-        let outcome = match (polled, open.filter(|(_, replay)| replay.is_open(cx)), timeout) {
+        let open =
+            open.filter(|(_, replay)| if polled.is_ready() { replay.asks_by_hand() } else { replay.is_open(cx) });
+        let outcome = match (polled, open, timeout) {
+            (_, Some((exchange, replay)), _) => replay.ask_client(exchange),
             (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
-            (Poll::Pending, Some((exchange, replay)), _) => replay.ask_client(exchange),
             (Poll::Pending, None, None) => return Poll::Pending,
             (Poll::Pending, None, Some(timeout)) => {
                 std::task::ready!(timeout.sleep.poll_unpin(cx));

@@ -70,6 +70,40 @@ impl Context {
         Ok(result.roots)
     }
 
+    /// Begins to ask by hand, in the modern era: for handlers that keep track of rounds themselves. The handler notes its
+    /// questions, and then returns what it made of them as its error.
+    ///
+    /// ```
+    /// use mcp_core::{Context, ToolError, server::form};
+    /// # use schemars::JsonSchema;
+    /// # use serde::Deserialize;
+    /// # #[derive(Deserialize, JsonSchema)] struct Name { name: String }
+    /// async fn greet(context: Context) -> Result<String, ToolError> {
+    ///     let question = form::<Name>("Who are you?");
+    ///     match context.answer("name", &question) {
+    ///         Some(name) => Ok(format!("Hello, {}", name?.name)),
+    ///         None => {
+    ///             let asking = context.input_required();
+    ///             asking.elicit("name", &question)?;
+    ///             Err(asking.into())
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Specification: *Multi Round-Trip Requests*.
+    pub fn input_required(&self) -> InputRequired {
+        InputRequired(self.clone())
+    }
+
+    /// The answer to a question that this call has asked before, if there is one that fits.
+    pub fn answer<Q: Question>(&self, key: &str, question: &Q) -> Option<Result<Q::Answer, ToolError>> {
+        let params = question.params(self.revision()).ok()?;
+        let schema = params.requested_schema.as_ref();
+        let read = |raw: &Raw| raw.decode::<ElicitResult>().ok().filter(|answer| answers(answer, schema));
+        Some(question.answer(self.exchange().replay.as_ref()?.answer(key, read)?))
+    }
+
     /// Does something that must not be done again where the handler is run again, and remembers what came of it. `key` tells
     /// such things of one call apart.
     ///
@@ -137,6 +171,57 @@ impl Context {
         let answer = session.ask(&exchange.outlet, method, Some(params), patience).await?;
         read(&answer)
             .ok_or_else(|| ToolError::new(format!("The client's answer to `{method}` does not have its shape")))
+    }
+}
+
+/// Questions that a handler asks by hand; see [`Context::input_required`].
+#[derive(Debug)]
+#[must_use = "it is what the handler returns as its error"]
+pub struct InputRequired(Context);
+
+impl InputRequired {
+    /// Asks the client's user.
+    ///
+    /// # Errors
+    /// When the client cannot be asked that, or is of the legacy era.
+    pub fn elicit(&self, key: &str, question: &impl Question) -> Result<(), ToolError> {
+        self.0.needs(ClientCapability::Elicitation)?;
+        self.note(key, method::ELICIT, &question.params(self.0.revision())?)
+    }
+
+    /// Has the client's model say something.
+    ///
+    /// # Errors
+    /// As [`elicit`](Self::elicit).
+    pub fn sample(&self, key: &str, params: &CreateMessageParams) -> Result<(), ToolError> {
+        self.0.needs(ClientCapability::Sampling)?;
+        self.note(key, method::CREATE_MESSAGE, &WrittenSampling(params, self.0.revision()))
+    }
+
+    /// Asks for the directories and files that the client works in.
+    ///
+    /// # Errors
+    /// As [`elicit`](Self::elicit).
+    pub fn roots(&self, key: &str) -> Result<(), ToolError> {
+        self.0.needs(ClientCapability::Roots)?;
+        self.note(key, method::LIST_ROOTS, &serde_json::Map::new())
+    }
+
+    fn note(&self, key: &str, method: &'static str, params: &impl Serialize) -> Result<(), ToolError> {
+        match &self.0.exchange().replay {
+            Some(replay) => replay.note(key, method, Raw::encode(params)?),
+            None => Err(ToolError::new("The client cannot be asked by hand in this revision")),
+        }
+    }
+}
+
+/// What the handler returns; the client gets the questions in its place.
+impl From<InputRequired> for ToolError {
+    fn from(asking: InputRequired) -> Self {
+        if let Some(replay) = &asking.0.exchange().replay {
+            replay.ask_by_hand();
+        }
+        Self::new("The client has to answer first")
     }
 }
 

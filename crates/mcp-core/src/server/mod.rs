@@ -48,6 +48,7 @@ pub use extensions::Extensions;
 pub use form::{Form, Question, form, form_schema};
 use futures_util::FutureExt;
 use hub::{Hub, Subject};
+pub use input::InputRequired;
 use introduction::Introducer;
 pub use introduction::Introduction;
 pub use layers::InnerService;

@@ -7,7 +7,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Context,
 };
 
@@ -31,6 +34,8 @@ pub(crate) struct Replay {
     /// What the client answers in this round.
     given: BTreeMap<String, Raw>,
     round: Mutex<Round>,
+    /// The handler has returned, to ask.
+    is_by_hand: AtomicBool,
     /// Whoever polls the handler: it may ask from a task of its own.
     runner: AtomicWaker,
 }
@@ -61,7 +66,13 @@ impl Replay {
             None => BTreeMap::new(),
             Some(raw) => raw.decode().map_err(|_| Fault::InvalidParams("`inputResponses` must be an object".into()))?,
         };
-        Ok(Arc::new(Self { before, given, round: Mutex::default(), runner: AtomicWaker::new() }))
+        Ok(Arc::new(Self {
+            before,
+            given,
+            round: Mutex::default(),
+            is_by_hand: AtomicBool::new(false),
+            runner: AtomicWaker::new(),
+        }))
     }
 
     /// The answer to a question, as `read` makes it out; one that does not read is no answer.
@@ -96,6 +107,16 @@ impl Replay {
     pub(crate) fn did(&self, key: &str, value: &impl Serialize) -> Result<(), ToolError> {
         lock(&self.round).once.insert(key.to_owned(), Raw::encode(value)?);
         Ok(())
+    }
+
+    /// The handler returns, and asks what it has noted.
+    pub(crate) fn ask_by_hand(&self) {
+        self.is_by_hand.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a handler that has returned asks.
+    pub(crate) fn asks_by_hand(&self) -> bool {
+        self.is_by_hand.load(Ordering::Relaxed) && !lock(&self.round).open.is_empty()
     }
 
     /// Whether the handler waits for what only the client can say; if not yet, `cx` is woken when it does.
