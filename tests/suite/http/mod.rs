@@ -2,6 +2,9 @@
 
 mod cases;
 mod raw;
+mod resume;
+mod session;
+mod sessions;
 
 use std::net::SocketAddr;
 
