@@ -304,6 +304,7 @@ impl Connection {
 
     /// All that one read brings.
     pub(crate) async fn segment(&mut self) -> String {
+        self.buffer.reserve(64 << 10);
         assert!(self.fill().await, "the server closed");
         String::from_utf8(std::mem::take(&mut self.buffer)).expect("text")
     }

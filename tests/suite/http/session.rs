@@ -95,6 +95,8 @@ impl Drop for Run {
 struct Work {
     /// Says so many words.
     say: u32,
+    /// Fills each of them with so many bytes, and gives whoever sends them the time to do so.
+    pad: usize,
     /// Ends its connection.
     leave: bool,
     /// Waits until that door is open.
@@ -107,14 +109,19 @@ struct Work {
 
 impl Default for Work {
     fn default() -> Self {
-        Self { say: 0, leave: false, door: None, then: 0, bytes: 0 }
+        Self { say: 0, pad: 0, leave: false, door: None, then: 0, bytes: 0 }
     }
 }
 
 async fn work(doors: Doors, context: Context, work: Work) -> Result<String, ToolError> {
     let mut run = doors.enter();
     for word in 1..=work.say {
-        context.log(LogLevel::Info, "", word);
+        if work.pad == 0 {
+            context.log(LogLevel::Info, "", word);
+        } else {
+            context.log(LogLevel::Info, "", "x".repeat(work.pad));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
     let has_left = work.leave && context.disconnect();
     if let Some(door) = &work.door {
@@ -317,7 +324,8 @@ pub(super) struct Session {
 
 impl Session {
     fn within(&self, post: Post) -> Post {
-        let post = post.header("Mcp-Session-Id", self.id.as_str()).header("MCP-Protocol-Version", self.revision.as_str());
+        let post =
+            post.header("Mcp-Session-Id", self.id.as_str()).header("MCP-Protocol-Version", self.revision.as_str());
         authorized(post, self.token.as_deref())
     }
 

@@ -261,7 +261,8 @@ async fn c047_without_an_id_400_and_with_one_that_is_not_there_404() {
 async fn an_id_that_stands_twice_is_400_on_every_verb() {
     let host = Host::start().await;
     let session = host.open().await;
-    for (post, id) in [(session.post(ping(1)), json!(1)), (session.get(), Value::Null), (session.delete(), Value::Null)] {
+    for (post, id) in [(session.post(ping(1)), json!(1)), (session.get(), Value::Null), (session.delete(), Value::Null)]
+    {
         refused(&host.send(post.add("Mcp-Session-Id", session.id.as_str())).await, 400, id);
     }
     let twice = session.get().header("Last-Event-ID", "a-1").add("Last-Event-ID", "a-1");
@@ -350,7 +351,8 @@ async fn a_modern_request_is_served_without_the_session_that_it_names() {
 async fn defect_3_a_body_that_is_no_message_is_400_in_json() {
     let host = Host::start().await;
     let session = host.open().await;
-    for (body, code) in [("{", -32700), ("", -32700), (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600), ("5", -32600)]
+    for (body, code) in
+        [("{", -32700), ("", -32700), (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600), ("5", -32600)]
     {
         for post in [Post::new(body), session.post(body)] {
             let response = host.send(post).await;
@@ -539,7 +541,8 @@ async fn defect_5_a_call_holds_its_session_however_long_it_runs() {
     let host = Host::within(brief()).await;
     let session = host.open().await;
     let idle = brief().session_idle;
-    for (id, accept) in [(1, "application/json"), (2, "text/event-stream"), (3, "application/json, text/event-stream")] {
+    for (id, accept) in [(1, "application/json"), (2, "text/event-stream"), (3, "application/json, text/event-stream")]
+    {
         let door = format!("door {id}");
         let mut connection = Connection::open(host.address).await;
         let post = session.post(call(id, json!({ "door": door }))).header("Accept", accept);
@@ -725,10 +728,8 @@ async fn c068_a_call_outlives_its_connection_in_a_session_and_only_there() {
 async fn defect_11_calls_of_a_session_are_bounded_and_pings_pass() {
     let host = Host::within(Limits::default().in_flight(2).waiting(1)).await;
     let (session, other) = (host.open().await, host.open().await);
-    let mut running = [
-        host.begin(&session, 1, json!({ "door": "a" })).await,
-        host.begin(&session, 2, json!({ "door": "a" })).await,
-    ];
+    let mut running =
+        [host.begin(&session, 1, json!({ "door": "a" })).await, host.begin(&session, 2, json!({ "door": "a" })).await];
     host.doors.running(2).await;
     let mut waiting = host.begin(&session, 3, json!({ "door": "a" })).await;
     until("the rest are refused", async || {
@@ -760,7 +761,8 @@ async fn a_log_level_is_one_sessions_own() {
 async fn a_posted_answer_that_nobody_waits_for_is_202() {
     let host = Host::start().await;
     let session = host.open().await;
-    for answer in [r#"{"jsonrpc":"2.0","id":77,"result":{}}"#, r#"{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"m"}}"#]
+    for answer in
+        [r#"{"jsonrpc":"2.0","id":77,"result":{}}"#, r#"{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"m"}}"#]
     {
         let response = host.send(session.post(answer)).await;
         assert_eq!((response.status(), response.body.len()), (202, 0));
@@ -797,7 +799,10 @@ async fn c170_only_who_has_subscribed_is_told_once_a_burst_and_not_after_the_end
         assert!(host.server.resource_updated(WATCHED));
     }
     let heard = told.hear().await.unwrap().message;
-    assert_eq!((&heard["method"], &heard["params"]["uri"]), (&json!("notifications/resources/updated"), &json!(WATCHED)));
+    assert_eq!(
+        (&heard["method"], &heard["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(WATCHED))
+    );
     told.is_quiet().await;
     untold.is_quiet().await;
     served(&host.send(one.post(request(2, "resources/unsubscribe", json!({ "uri": WATCHED })))).await);
@@ -862,7 +867,9 @@ fn ten_thousand_idle_sessions_cost_little() {
     let open = async || {
         let post = |body: String| {
             let request = http::Request::post("/mcp").header("host", "localhost");
-            let request = request.header("content-type", "application/json").header("accept", "application/json, text/event-stream");
+            let request = request
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream");
             (request, axum::body::Body::from(body))
         };
         let send = async |(request, body): (http::request::Builder, axum::body::Body)| {

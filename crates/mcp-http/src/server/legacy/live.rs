@@ -30,6 +30,13 @@ const LOST_STREAMS: usize = 8;
 /// How long a new stream waits for an old one to fall whose connection is gone.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long a session lives from a request on.
+pub(super) fn ttl(limits: &Limits, is_used: bool) -> Duration {
+    let idle = limits.session_idle;
+    let idle = if is_used { idle } else { idle.min(limits.session_provisional) };
+    if limits.session_streams > 0 { idle.max(limits.session_lease) } else { idle }
+}
+
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) id: SessionId,
@@ -106,9 +113,12 @@ impl Live {
 
     /// How long it lives from now on.
     pub(super) fn ttl(&self, limits: &Limits) -> Duration {
-        let idle = limits.session_idle;
-        let idle = if self.is_used.load(Ordering::Relaxed) { idle } else { idle.min(limits.session_provisional) };
-        if limits.session_streams > 0 { idle.max(limits.session_lease) } else { idle }
+        ttl(limits, self.is_used.load(Ordering::Relaxed))
+    }
+
+    /// How often an open call or stream renews it: so that it does not end in between.
+    pub(super) fn pause(&self, limits: &Limits) -> Duration {
+        limits.session_lease.min(self.ttl(limits)) / 3
     }
 
     /// A request has come that was accepted.
@@ -214,7 +224,10 @@ impl Live {
         if self.ended.is_cancelled() {
             return Err(Kept(false));
         }
-        if let Some(channel) = state.standalone.iter().rev().find(|channel| channel.is_read()) {
+        // Not past what waits: whoever reads gets that first.
+        if state.unsent.is_empty()
+            && let Some(channel) = state.standalone.iter().rev().find(|channel| channel.is_read())
+        {
             return Ok((channel.clone(), frame));
         }
         state.unsent_bytes += frame.len();
@@ -226,11 +239,12 @@ impl Live {
         Err(Kept(true))
     }
 
-    /// What waits for somebody to read it.
-    pub(super) fn take_unsent(&self) -> VecDeque<Bytes> {
+    /// The first of what waits for somebody to read it.
+    pub(super) fn next_unsent(&self) -> Option<Bytes> {
         let mut state = self.state();
-        state.unsent_bytes = 0;
-        std::mem::take(&mut state.unsent)
+        let frame = state.unsent.pop_front()?;
+        state.unsent_bytes -= frame.len();
+        Some(frame)
     }
 }
 
@@ -242,7 +256,7 @@ pub(super) struct Kept(pub(super) bool);
 #[derive(Debug)]
 pub(super) struct Call {
     live: Arc<Live>,
-    id: RequestId,
+    pub(super) id: RequestId,
     number: u64,
     /// Fires when the client cancels it.
     pub(super) cancelled: CancellationToken,
