@@ -500,7 +500,8 @@ async fn defect_4_a_stream_that_nobody_reads_stalls_nobody_and_ends() {
         assert!(host.work(&session, id, json!({ "say": 1 })).await.text().contains("done"));
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    // Both connections end, and their places can be had again.
+    // Both connections end when nobody has read for so long, and their places can be had again.
+    tokio::time::sleep(patience * 3).await;
     let (_, rest) = tokio::join!(standalone.rest(), streaming.rest());
     assert!(!rest.ends_with("0\r\n\r\n"), "it breaks off");
     let priming = rest.split("id: ").nth(1).and_then(|rest| rest.split('\n').next()).expect("an id").to_owned();
