@@ -5,6 +5,7 @@ mod raw;
 mod resume;
 mod session;
 mod sessions;
+mod stores;
 
 use std::net::SocketAddr;
 

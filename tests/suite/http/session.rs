@@ -53,6 +53,11 @@ impl Doors {
         self.door(name).add_permits(1);
     }
 
+    /// Whoever comes from now on waits again.
+    pub(super) fn close(&self, name: &str) {
+        self.0.doors.lock().unwrap().remove(name);
+    }
+
     /// Waits until so many handlers run.
     pub(super) async fn running(&self, count: u64) {
         crate::server::until(&format!("{count} run"), async || self.0.running.load(Ordering::SeqCst) == count).await;

@@ -151,6 +151,21 @@ async fn an_initialize_that_is_slower_than_the_keep_alive_still_has_its_id() {
     assert!(is_alive(&host, &host.open().await).await);
 }
 
+/// Who goes away before the handshake is over has no session, and takes no room.
+#[tokio::test]
+async fn an_initialize_whose_client_goes_away_mints_nothing() {
+    let slow = tower::layer::layer_fn(|inner| Slow { inner });
+    let server = Server::builder(implementation!()).limits(Limits::default().sessions(1)).layer(slow).build();
+    let host = Host::serve(Routes::new(server.clone()), server, Doors::default()).await;
+    let mut connection = Connection::open(host.address).await;
+    connection.write(&Post::new(hello(Revision::V2025_11_25)).bytes(host.address)).await;
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    connection.abort();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert_eq!(host.sessions.count(), 0);
+    assert!(is_alive(&host, &host.open().await).await);
+}
+
 /// Waits before it goes on.
 #[derive(Clone)]
 struct Slow<S> {
@@ -699,6 +714,30 @@ async fn a_cancellation_that_fits_no_call_of_this_session_does_nothing() {
     assert_eq!(call.response().await.unwrap().json()["id"], 1);
     assert_eq!(host.send(session.post(cancelled(1))).await.status(), 202);
     assert!(is_alive(&host, &session).await);
+}
+
+/// C132: whatever wins, a call that is cancelled as it ends has one answer at most, and the session serves on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c132_a_cancellation_that_races_with_the_answer_leaves_one_at_most() {
+    let host = Host::start().await;
+    let session = host.open().await;
+    for id in 1..=40 {
+        let say = id % 3;
+        let mut call = host.begin(&session, id, json!({ "say": say, "door": "a" })).await;
+        host.doors.running(1).await;
+        let cancelling = host.send(session.post(cancelled(id)));
+        let opening = async {
+            tokio::time::sleep(Duration::from_micros(id * 20)).await;
+            host.doors.open("a");
+        };
+        let (cancelled, (), response) = tokio::join!(cancelling, opening, call.response());
+        assert_eq!(cancelled.status(), 202);
+        let answer = format!("\"id\":{id},");
+        assert!(response.unwrap().text().matches(&answer).count() <= 1);
+        assert!(is_alive(&host, &session).await);
+        host.doors.close("a");
+        host.doors.running(0).await;
+    }
 }
 
 /// C068: in a session a call goes on without its connection; without sessions it ends with it.

@@ -78,13 +78,7 @@ struct State {
 pub(super) struct TooMany;
 
 impl Live {
-    pub(super) fn new(
-        id: SessionId,
-        principal: Option<[u8; 32]>,
-        session: Arc<Session>,
-        limits: &Limits,
-        opened: Opened,
-    ) -> Self {
+    pub(super) fn new(id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>, limits: &Limits) -> Self {
         let mut nonce = [0; 4];
         // Without random numbers there would be no id either.
         let _ = getrandom::fill(&mut nonce);
@@ -97,7 +91,7 @@ impl Live {
             is_used: AtomicBool::new(false),
             state: Mutex::default(),
             detached: Notify::new(),
-            opened: Mutex::new(Some(opened)),
+            opened: Mutex::default(),
             nonce: u32::from_be_bytes(nonce),
         }
     }
@@ -124,6 +118,11 @@ impl Live {
     /// A request has come that was accepted.
     pub(super) fn used(&self) {
         self.is_used.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps what tells observers of its end.
+    pub(super) fn opened(&self, opened: Opened) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
     }
 
     pub(super) fn take_opened(&self) -> Option<Opened> {

@@ -185,8 +185,9 @@ impl Sessions {
         if !self.0.store.create(id, record, live::ttl(self.limits(), false)).await? {
             return Ok(None);
         }
-        let live = Live::new(id, principal, session, self.limits(), self.0.server.opened("http"));
-        self.live().insert(id, Arc::new(live));
+        let live = Arc::new(Live::new(id, principal, session, self.limits()));
+        self.live().insert(id, live.clone());
+        live.opened(self.0.server.opened("http"));
         self.sweep();
         Ok(Some(id))
     }
@@ -222,14 +223,13 @@ impl Sessions {
             }
         };
         let session = Session::restore(&self.0.server, &record).ok_or_else(gone)?;
-        let mut all = self.live();
-        let live = all.entry(id).or_insert_with(|| {
-            let opened = self.0.server.opened("http");
-            Arc::new(Live::new(id, principal, Arc::new(session), limits, opened))
-        });
+        let restored = Arc::new(Live::new(id, principal, Arc::new(session), limits));
+        let live = self.live().entry(id).or_insert_with(|| restored.clone()).clone();
+        if Arc::ptr_eq(&live, &restored) {
+            // Not under the lock: observers may look at the sessions.
+            live.opened(self.0.server.opened("http"));
+        }
         live.used();
-        let live = live.clone();
-        drop(all);
         self.sweep();
         Ok(live)
     }
