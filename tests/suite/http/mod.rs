@@ -6,6 +6,7 @@ mod resume;
 mod session;
 mod sessions;
 mod stores;
+mod times;
 
 use std::net::SocketAddr;
 

@@ -95,7 +95,7 @@ impl Drop for Run {
 }
 
 /// What a handler is to do, in this order.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Work {
     /// Says so many words.
@@ -110,12 +110,6 @@ struct Work {
     then: u32,
     /// Fills its answer with so many bytes.
     bytes: usize,
-}
-
-impl Default for Work {
-    fn default() -> Self {
-        Self { say: 0, pad: 0, leave: false, door: None, then: 0, bytes: 0 }
-    }
 }
 
 async fn work(doors: Doors, context: Context, work: Work) -> Result<String, ToolError> {
