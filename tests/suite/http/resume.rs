@@ -300,6 +300,19 @@ async fn c097_a_cursor_that_is_none_of_this_session_replays_nothing() {
     assert_eq!(host.resume(&owner, &id).await.rest().await.len(), 3);
 }
 
+/// A place that no event has had yet hides none of those that come.
+#[tokio::test]
+async fn c097_a_cursor_ahead_of_its_stream_misses_nothing_that_comes() {
+    let host = Host::start().await;
+    let session = host.open().await;
+    let mut stream = host.working(&session, 1, json!({ "say": 1, "door": "a" })).await;
+    let id = stream.hear().await.unwrap().id;
+    let (stream_id, _) = id.split_once('-').unwrap();
+    let mut again = host.resume(&session, &format!("{stream_id}-ffff")).await;
+    host.doors.open("a");
+    assert_eq!(again.rest().await.len(), 1);
+}
+
 /// What nobody can be told is not told to somebody else: the log is behind the principal too.
 #[tokio::test]
 async fn c097_a_cursor_of_another_principals_session_is_404() {

@@ -227,3 +227,47 @@ async fn when_all_sessions_have_expired_nothing_runs_any_more() {
     local.open().await;
     assert_eq!((local.sessions.count(), tasks()), (1, before + 1));
 }
+
+/// Whatever is asked with whichever headers: no failure of the server's, and nothing of another's session.
+#[tokio::test(start_paused = true)]
+async fn whatever_is_asked_nothing_fails_and_nothing_of_another_session_is_told() {
+    const ROUNDS: u32 = 3000;
+    let local = Local::within(Limits::default().sessions(8));
+    let mut seed = 7u64;
+    let mut pick = |most: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % most
+    };
+    // A secret of each session: what was pushed to it, and nobody else may read.
+    let (mut ids, mut cursors) = (vec![local.open().await, local.open().await], vec!["1-1".to_owned(), String::new()]);
+    ids.extend(["gone-1".to_owned(), "0".repeat(32)]);
+    for round in 0..ROUNDS {
+        if ids.len() < 12 && pick(10) == 0 {
+            let response = local.send(Method::POST, None, None, &hello(Revision::V2025_11_25)).await;
+            ids.extend(response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned()));
+        }
+        let id = ids[pick(ids.len())].clone();
+        if let Some(known) = mcp_core::store::SessionId::parse(&id) {
+            let params = mcp_core::jsonrpc::Raw::encode(&json!({ "of": id })).unwrap();
+            local.sessions.push(known, "notifications/x", Some(params)).await;
+        }
+        let bodies =
+            [ping(1), INITIALIZED.into(), call(2, json!({ "say": pick(4) })), "{".into(), format!("[{}]", ping(3))];
+        let method =
+            [Method::POST, Method::POST, Method::GET, Method::GET, Method::DELETE, Method::PUT][pick(6)].clone();
+        let method = if method == Method::DELETE && pick(10) > 0 { Method::POST } else { method };
+        let id = (pick(20) > 0).then_some(id);
+        let last = (pick(2) > 0).then(|| cursors[pick(cursors.len())].clone());
+        let response = local.send(method.clone(), id.as_deref(), last.as_deref(), &bodies[pick(bodies.len())]).await;
+        let status = response.status();
+        assert!(status.as_u16() < 500 || status == StatusCode::SERVICE_UNAVAILABLE, "{round}: {method} {status}");
+        let mut stream = response.into_body().into_data_stream();
+        while let Ok(Some(chunk)) = timeout(Duration::from_millis(1), chunk(&mut stream)).await {
+            cursors.extend(chunk.lines().filter_map(|line| line.strip_prefix("id: ")).map(str::to_owned));
+            for other in ids.iter().filter(|other| Some(*other) != id.as_ref() && other.len() == 32) {
+                assert!(!chunk.contains(other.as_str()), "{round}: something of another session");
+            }
+        }
+    }
+    assert!(local.sessions.count() <= 8);
+}

@@ -82,6 +82,11 @@ impl Channel {
         }
     }
 
+    /// The place of the last event.
+    pub(super) async fn last(&self) -> u64 {
+        *self.last.lock().await
+    }
+
     /// Logs what found nobody to read it. It is for who reads now, before all that is sent from here on, and may be more than
     /// waits for a reader otherwise.
     pub(super) async fn catch_up(&self, log: &dyn EventLog, next: impl Fn() -> Option<Bytes>) -> Vec<LoggedEvent> {

@@ -63,7 +63,9 @@ async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u6
     match found {
         Some((number, channel, is_standalone)) => {
             let reader = Reader::new(sessions, live, &channel, number);
-            let reader = reader.behind(seq, missed.unwrap_or_default());
+            // Nobody has seen more than was sent.
+            let seen = seq.min(channel.last().await);
+            let reader = reader.behind(seen, missed.unwrap_or_default());
             Some(if is_standalone {
                 listen(sessions, live, &channel, reader).await
             } else {
