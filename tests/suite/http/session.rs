@@ -135,7 +135,7 @@ async fn work(doors: Doors, context: Context, work: Work) -> Result<String, Tool
 
 /// Limits under which a session ends soon when nothing holds it.
 pub(super) fn brief() -> Limits {
-    Limits::default().session_idle(Duration::from_millis(600)).session_streams(0)
+    Limits::default().session_idle(Duration::from_secs(1)).session_streams(0)
 }
 
 /// A server with a tool `work`, and with whatever else is added.

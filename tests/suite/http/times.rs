@@ -5,13 +5,13 @@ use std::time::Duration;
 use axum::{Router, body::Body};
 use futures_util::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
-use mcp_core::{Limits, Revision};
+use mcp_core::{Context, Limits, Revision, Server, Tool, ToolError, implementation};
 use mcp_http::{Routes, Sessions};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
-use super::session::{Doors, INITIALIZED, builder, call, hello, ping};
+use super::session::{Doors, INITIALIZED, builder, call, hello, ping, request};
 
 /// A server without a socket.
 struct Local {
@@ -29,7 +29,11 @@ fn seconds(seconds: u64) -> Duration {
 impl Local {
     fn within(limits: Limits) -> Self {
         let doors = Doors::default();
-        let routes = Routes::new(builder(&doors, limits).build());
+        Self::of(builder(&doors, limits).build(), doors)
+    }
+
+    fn of(server: Server, doors: Doors) -> Self {
+        let routes = Routes::new(server);
         let sessions = routes.sessions().unwrap().clone();
         Self { router: routes.into_router(), sessions, doors }
     }
@@ -210,6 +214,29 @@ async fn an_answer_can_be_come_back_for_within_five_minutes() {
         "a stream of its own, as of one who knows nothing"
     );
     assert!(timeout(seconds(10), chunk(&mut fresh)).await.is_err());
+}
+
+/// A call of a session runs in its connection's own task, until it says something.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_says_nothing_has_no_task_and_one_that_does_has_one() {
+    async fn tasks(context: Context) -> Result<String, ToolError> {
+        context.progress(1.0, None, "begun");
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        Ok(format!("{} tasks", tokio::runtime::Handle::current().metrics().num_alive_tasks()))
+    }
+    let server = Server::builder(implementation!()).tool(Tool::new("tasks", tasks)).build();
+    let local = Local::of(server, Doors::default());
+    let id = local.open().await;
+    // One looks for sessions that expire.
+    for (meta, count) in [(json!({}), "1 tasks"), (json!({ "progressToken": 1 }), "2 tasks")] {
+        let call = request(1, "tools/call", json!({ "name": "tasks", "_meta": meta }));
+        let response = local.send(Method::POST, Some(&id), None, &call).await;
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert!(String::from_utf8_lossy(&body).contains(count), "{body:?}");
+    }
+    let left = || tokio::runtime::Handle::current().metrics().num_alive_tasks() == 1;
+    crate::server::until("the call's task ends", async || left()).await;
 }
 
 /// One task looks for all sessions that expire, and none where there are none.

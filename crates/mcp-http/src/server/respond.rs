@@ -117,7 +117,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::routes;
+    use crate::Routes;
 
     /// How many tasks live while this runs; it does not end with its first poll.
     async fn tasks(context: Context) -> Result<usize, ToolError> {
@@ -138,7 +138,7 @@ mod tests {
             .header("accept", "application/json, text/event-stream")
             .body(axum::body::Body::from(body))
             .unwrap();
-        let response = routes(server).oneshot(request).await.unwrap();
+        let response = Routes::new(server).stateless().into_router().oneshot(request).await.unwrap();
         let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         (kind, String::from_utf8(body.to_vec()).unwrap())
