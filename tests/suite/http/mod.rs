@@ -7,7 +7,12 @@ mod latency;
 mod old_sse;
 mod questions;
 mod raw;
+mod resume;
+mod session;
+mod sessions;
 mod stop;
+mod stores;
+mod times;
 
 use std::net::SocketAddr;
 

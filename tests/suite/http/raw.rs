@@ -302,6 +302,13 @@ impl Connection {
         String::from_utf8_lossy(&self.buffer).into_owned()
     }
 
+    /// All that one read brings.
+    pub(crate) async fn segment(&mut self) -> String {
+        self.buffer.reserve(64 << 10);
+        assert!(self.fill().await, "the server closed");
+        String::from_utf8(std::mem::take(&mut self.buffer)).expect("text")
+    }
+
     /// The next chunk of a chunked body; `None` behind the last one. A body that just breaks off is a failure.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = self.line().await.expect("the stream broke off without its end");

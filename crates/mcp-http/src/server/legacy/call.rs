@@ -1,6 +1,6 @@
 //! A call within a session: it goes on when its connection is lost, and the client can come back for the answer.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use axum::{body::Body, response::Response};
 use futures_util::future::Either;
@@ -10,7 +10,7 @@ use mcp_core::{
     method::{Method, Ping},
     server::{Answer, CallEvent, CallStream},
 };
-use tokio::{sync::OwnedSemaphorePermit, time::sleep};
+use tokio::{runtime::Handle, sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{
     Sessions,
@@ -47,17 +47,18 @@ async fn respond(run: Run, stream: Option<CallStream>, wanted: Wanted) -> Respon
     let mut surviving = Surviving(Some(run));
     let Some(run) = &mut surviving.0 else { return nothing(wanted) };
     let first = run.first(stream.as_ref()).await;
+    if let First::Reply(_) = &first {
+        // It is answered, and its session begins to be idle.
+        surviving.0.take();
+        sessions.renew(&live).await;
+    }
     let has_said = stream.as_ref().is_some_and(|stream| !stream.is_empty());
     match (first, stream) {
         (First::Reply(reply), Some(stream)) if has_said || !wanted.answers_json() => {
             // What was said before goes out on a stream, and the answer behind it.
-            surviving.0.take();
             stream_out(&sessions, &live, stream, Either::Left(reply)).await
         }
-        (First::Reply(reply), _) => {
-            surviving.0.take();
-            respond::at_once(server, wanted, &reply)
-        }
+        (First::Reply(reply), _) => respond::at_once(server, wanted, &reply),
         (First::Event | First::Quiet, Some(stream)) => match surviving.0.take() {
             Some(run) => stream_out(&sessions, &live, stream, Either::Right(run)).await,
             None => nothing(wanted),
@@ -67,8 +68,8 @@ async fn respond(run: Run, stream: Option<CallStream>, wanted: Wanted) -> Respon
             nothing(wanted)
         }
         (First::Ended, _) => {
-            surviving.0.take();
-            super::gone()
+            let run = surviving.0.take();
+            super::gone().answer(run.as_ref().map(|run| &run.call.id))
         }
     }
 }
@@ -84,7 +85,7 @@ async fn stream_out(sessions: &Sessions, live: &Arc<Live>, stream: CallStream, r
         tokio::select! {
             biased;
             () = ended.cancelled() => {}
-            () = pump(&sessions, &channel, stream, rest) => {}
+            () = pump(&sessions, &live, &channel, stream, rest) => {}
         }
         channel.complete();
         live.close_for_call(&channel);
@@ -93,24 +94,28 @@ async fn stream_out(sessions: &Sessions, live: &Arc<Live>, stream: CallStream, r
 }
 
 /// Sends what the call says, and then its answer.
-async fn pump(sessions: &Sessions, channel: &Channel, stream: CallStream, rest: Either<Reply, Run>) {
+async fn pump(sessions: &Sessions, live: &Arc<Live>, channel: &Channel, stream: CallStream, rest: Either<Reply, Run>) {
+    // Beside the call, which a slow reader does not hold up.
+    let mut saying = pin!(async {
+        while let Some(event) = stream.next_event().await {
+            say(sessions, channel, event).await;
+        }
+    });
     let reply = match rest {
-        Either::Left(reply) => Some(reply),
-        Either::Right(mut run) => loop {
-            tokio::select! {
+        Either::Left(reply) => reply,
+        Either::Right(mut run) => {
+            let outcome = tokio::select! {
                 biased;
-                event = stream.next_event() => match event {
-                    Some(event) => say(sessions, channel, event).await,
-                    None => break None,
-                },
-                outcome = run.finish() => break outcome,
-            }
-        },
+                () = &mut saying => None,
+                outcome = run.finish() => outcome,
+            };
+            let Some(reply) = outcome else { return };
+            sessions.renew(live).await;
+            reply
+        }
     };
-    let Some(reply) = reply else { return };
-    while let Some(event) = stream.try_next_event() {
-        say(sessions, channel, event).await;
-    }
+    stream.close();
+    saying.await;
     let (frame, patience) = (sessions.0.server.encode(&reply), sessions.limits().stall_timeout);
     channel.send(sessions.log(), frame, true, patience).await;
 }
@@ -186,19 +191,7 @@ impl Run {
 
     /// Its answer, for which the session is held.
     async fn held(&mut self) -> Reply {
-        let pause = self.sessions.limits().session_lease / 3;
-        loop {
-            tokio::select! {
-                biased;
-                reply = &mut self.answering.answer => {
-                    self.sessions.renew(&self.live).await;
-                    return reply;
-                }
-                () = sleep(pause) => {
-                    self.sessions.renew(&self.live).await;
-                }
-            }
-        }
+        self.sessions.hold(&self.live, &mut self.answering.answer).await
     }
 }
 
@@ -229,13 +222,19 @@ struct Surviving(Option<Run>);
 
 impl Drop for Surviving {
     fn drop(&mut self) {
-        if let Some(mut run) = self.0.take() {
-            tokio::spawn(async move {
+        // Without a runtime there is nothing that it could go on in.
+        if let Some(mut run) = self.0.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(async move {
                 let ended = run.live.ended.clone();
                 tokio::select! {
                     biased;
                     () = ended.cancelled() => {}
-                    _ = run.finish() => tracing::debug!("the answer to a call was lost with its connection"),
+                    answer = run.finish() => if answer.is_some() {
+                        tracing::debug!("the answer to a call was lost with its connection");
+                        run.sessions.renew(&run.live).await;
+                    }
                 }
             });
         }

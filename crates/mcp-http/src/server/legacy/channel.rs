@@ -73,18 +73,39 @@ impl Channel {
     /// Sends a message. Where the reader is slow it waits for `patience`; then the reader has to come again.
     pub(super) async fn send(&self, log: &dyn EventLog, frame: Bytes, is_answer: bool, patience: Duration) {
         let mut last = self.last.lock().await;
-        *last += 1;
-        let event = LoggedEvent { stream: self.id, seq: *last, is_answer, frame };
-        if let Err(error) = log.append(self.session, event.clone()).await {
-            // Whoever reads now gets it all the same.
-            tracing::warn!(?error, "an event could not be logged; a client that reconnects will miss it");
-        }
+        let event = self.enter(log, &mut last, frame, is_answer).await;
         let is_over = self.deliver(event);
         self.changed.notify_waiters();
         if is_over && !is_answer && timeout(patience, self.room()).await.is_err() {
             tracing::debug!("a stream that nobody read was disconnected; it can be resumed");
             self.hang_up();
         }
+    }
+
+    /// The place of the last event.
+    pub(super) async fn last(&self) -> u64 {
+        *self.last.lock().await
+    }
+
+    /// Logs what found nobody to read it. It is for who reads now, before all that is sent from here on, and may be more than
+    /// waits for a reader otherwise.
+    pub(super) async fn catch_up(&self, log: &dyn EventLog, next: impl Fn() -> Option<Bytes>) -> Vec<LoggedEvent> {
+        let mut last = self.last.lock().await;
+        let mut events = Vec::new();
+        while let Some(frame) = next() {
+            events.push(self.enter(log, &mut last, frame, false).await);
+        }
+        events
+    }
+
+    async fn enter(&self, log: &dyn EventLog, last: &mut u64, frame: Bytes, is_answer: bool) -> LoggedEvent {
+        *last += 1;
+        let event = LoggedEvent { stream: self.id, seq: *last, is_answer, frame };
+        if let Err(error) = log.append(self.session, event.clone()).await {
+            // Whoever reads now gets it all the same.
+            tracing::warn!(?error, "an event could not be logged; a client that reconnects will miss it");
+        }
+        event
     }
 
     /// Whether more waits for the reader than may.

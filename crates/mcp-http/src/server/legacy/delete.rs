@@ -10,15 +10,12 @@ use crate::server::peer;
 /// Specification: *2025-11-25, Transports, Session Management*.
 pub(crate) async fn delete(sessions: &Sessions, parts: Parts) -> Response {
     let (peer, head) = peer::of(parts);
-    let live = match sessions.find(&head.0.headers, &peer).await {
+    let live = match post::within(sessions, &head.0.headers, &peer).await {
         Ok(live) => live,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
-    if let Err(refusal) = post::check_version(&head.0.headers, &live) {
-        return refusal;
-    }
     if !sessions.close(&live, CloseReason::Peer).await {
-        return super::gone();
+        return super::gone().answer(None);
     }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

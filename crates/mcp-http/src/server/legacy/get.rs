@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     headers::LAST_EVENT_ID,
-    server::{accept_header, peer, reply, single, sse},
+    server::{accept_header, peer, reply, sse},
 };
 
 /// Answers a GET: a stream for what belongs to no request, or the rest of one that was lost.
@@ -25,14 +25,14 @@ pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
     }
     let (peer, head) = peer::of(parts);
     let headers = &head.0.headers;
-    let live = match sessions.find(headers, &peer).await {
-        Ok(live) => live,
-        Err(refusal) => return refusal,
+    let last = match super::once(headers, &LAST_EVENT_ID) {
+        Ok(last) => last.and_then(LoggedEvent::parse_id),
+        Err(refusal) => return refusal.answer(None),
     };
-    if let Err(refusal) = post::check_version(headers, &live) {
-        return refusal;
-    }
-    let last = single::text(headers, &LAST_EVENT_ID).and_then(LoggedEvent::parse_id);
+    let live = match post::within(sessions, headers, &peer).await {
+        Ok(live) => live,
+        Err(refusal) => return refusal.answer(None),
+    };
     if let Some((stream, seq)) = last
         && let Some(response) = resume(sessions, &live, stream, seq).await
     {
@@ -63,7 +63,9 @@ async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u6
     match found {
         Some((number, channel, is_standalone)) => {
             let reader = Reader::new(sessions, live, &channel, number);
-            let reader = reader.behind(seq, missed.unwrap_or_default());
+            // Nobody has seen more than was sent.
+            let seen = seq.min(channel.last().await);
+            let reader = reader.behind(seen, missed.unwrap_or_default());
             Some(if is_standalone {
                 listen(sessions, live, &channel, reader).await
             } else {
@@ -76,8 +78,6 @@ async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u6
 
 /// What found nobody to read it goes out first.
 async fn listen(sessions: &Sessions, live: &Arc<Live>, channel: &Arc<Channel>, reader: Reader) -> Response {
-    for frame in live.take_unsent() {
-        channel.send(sessions.log(), frame, false, std::time::Duration::ZERO).await;
-    }
-    sse::response(reader.standalone().into_events())
+    let unsent = channel.catch_up(sessions.log(), || live.next_unsent()).await;
+    sse::response(reader.after(unsent).standalone().into_events())
 }

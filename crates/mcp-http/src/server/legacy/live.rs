@@ -30,6 +30,13 @@ const LOST_STREAMS: usize = 8;
 /// How long a new stream waits for an old one to fall whose connection is gone.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long a session lives from a request on.
+pub(super) fn ttl(limits: &Limits, is_used: bool) -> Duration {
+    let idle = limits.session_idle;
+    let idle = if is_used { idle } else { idle.min(limits.session_provisional) };
+    if limits.session_streams > 0 { idle.max(limits.session_lease) } else { idle }
+}
+
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) id: SessionId,
@@ -71,13 +78,7 @@ struct State {
 pub(super) struct TooMany;
 
 impl Live {
-    pub(super) fn new(
-        id: SessionId,
-        principal: Option<[u8; 32]>,
-        session: Arc<Session>,
-        limits: &Limits,
-        opened: Opened,
-    ) -> Self {
+    pub(super) fn new(id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>, limits: &Limits) -> Self {
         let mut nonce = [0; 4];
         // Without random numbers there would be no id either.
         let _ = getrandom::fill(&mut nonce);
@@ -90,7 +91,7 @@ impl Live {
             is_used: AtomicBool::new(false),
             state: Mutex::default(),
             detached: Notify::new(),
-            opened: Mutex::new(Some(opened)),
+            opened: Mutex::default(),
             nonce: u32::from_be_bytes(nonce),
         }
     }
@@ -106,14 +107,22 @@ impl Live {
 
     /// How long it lives from now on.
     pub(super) fn ttl(&self, limits: &Limits) -> Duration {
-        let idle = limits.session_idle;
-        let idle = if self.is_used.load(Ordering::Relaxed) { idle } else { idle.min(limits.session_provisional) };
-        if limits.session_streams > 0 { idle.max(limits.session_lease) } else { idle }
+        ttl(limits, self.is_used.load(Ordering::Relaxed))
+    }
+
+    /// How often an open call or stream renews it: so that it does not end in between.
+    pub(super) fn pause(&self, limits: &Limits) -> Duration {
+        limits.session_lease.min(self.ttl(limits)) / 3
     }
 
     /// A request has come that was accepted.
     pub(super) fn used(&self) {
         self.is_used.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps what tells observers of its end.
+    pub(super) fn opened(&self, opened: Opened) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
     }
 
     pub(super) fn take_opened(&self) -> Option<Opened> {
@@ -219,7 +228,10 @@ impl Live {
         if self.ended.is_cancelled() {
             return Err(Kept(false));
         }
-        if let Some(channel) = state.standalone.iter().rev().find(|channel| channel.is_read()) {
+        // Not past what waits: whoever reads gets that first.
+        if state.unsent.is_empty()
+            && let Some(channel) = state.standalone.iter().rev().find(|channel| channel.is_read())
+        {
             return Ok((channel.clone(), frame));
         }
         state.unsent_bytes += frame.len();
@@ -231,11 +243,12 @@ impl Live {
         Err(Kept(true))
     }
 
-    /// What waits for somebody to read it.
-    pub(super) fn take_unsent(&self) -> VecDeque<Bytes> {
+    /// The first of what waits for somebody to read it.
+    pub(super) fn next_unsent(&self) -> Option<Bytes> {
         let mut state = self.state();
-        state.unsent_bytes = 0;
-        std::mem::take(&mut state.unsent)
+        let frame = state.unsent.pop_front()?;
+        state.unsent_bytes -= frame.len();
+        Some(frame)
     }
 }
 
@@ -247,7 +260,7 @@ pub(super) struct Kept(pub(super) bool);
 #[derive(Debug)]
 pub(super) struct Call {
     live: Arc<Live>,
-    id: RequestId,
+    pub(super) id: RequestId,
     number: u64,
     /// Fires when the client cancels it.
     pub(super) cancelled: CancellationToken,

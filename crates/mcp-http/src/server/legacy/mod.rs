@@ -16,6 +16,7 @@ mod reader;
 use std::{
     collections::HashMap,
     fmt,
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -23,10 +24,9 @@ use std::{
     time::Duration,
 };
 
-use axum::response::Response;
 pub(super) use delete::delete;
 pub(super) use get::get;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 pub(super) use http_sse::routes as http_sse_routes;
 use live::{Kept, Live};
 use mcp_core::{
@@ -37,11 +37,15 @@ use mcp_core::{
 };
 use mcp_jsonrpc::{Bytes, Notification, Raw};
 pub(super) use post::{batch, message, request};
+use tokio::time::sleep;
 
 use crate::{
     headers::MCP_SESSION_ID,
-    server::{reply, single},
+    server::{reply::Refusal, single},
 };
+
+/// How long whoever pushes waits for whoever reads: as long as it takes to come to it, where that is done at all.
+const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// The legacy sessions of a server over HTTP: a handle to count, list and end them, and to push messages to them. Cloning is
 /// cheap, and all clones are one.
@@ -114,9 +118,12 @@ impl Sessions {
     pub async fn push(&self, id: SessionId, method: &str, params: Option<Raw>) -> bool {
         let live = self.live().get(&id).cloned();
         let Some(live) = live else { return false };
-        self.tell(method);
         let frame = mcp_jsonrpc::Message::Notification(Notification::new(method, params)).encode();
-        self.say(&live, frame).await
+        let is_taken = self.say(&live, frame).await;
+        if is_taken {
+            self.tell(method);
+        }
+        is_taken
     }
 
     /// Whether a client may open streams with GET.
@@ -170,24 +177,20 @@ impl Sessions {
     async fn mint(&self, session: Arc<Session>, peer: &Peer) -> Result<Option<SessionId>, mcp_core::Error> {
         let (id, principal) = (SessionId::random(), digest(peer));
         let Some(record) = session.record(principal) else { return Ok(None) };
+        // In the store first: what lives here and not there has ended.
+        if !self.0.store.create(id, record, live::ttl(self.limits(), false)).await? {
+            return Ok(None);
+        }
         let live = self.bring_to_life(id, principal, session);
         self.live().insert(id, live.clone());
-        match self.0.store.create(id, record, live.ttl(self.limits())).await {
-            Ok(true) => {}
-            outcome => {
-                self.live().remove(&id);
-                live.end();
-                return outcome.map(|_| None);
-            }
-        }
+        live.opened(self.0.server.opened("http"));
         self.sweep();
         Ok(Some(id))
     }
 
     /// What of a session is in this process; what belongs to no call of it goes out on its streams.
     fn bring_to_life(&self, id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>) -> Arc<Live> {
-        let opened = self.0.server.opened("http");
-        let live = Arc::new(Live::new(id, principal, session, self.limits(), opened));
+        let live = Arc::new(Live::new(id, principal, session, self.limits()));
         let (sessions, aside) = (Arc::downgrade(&self.0), Arc::downgrade(&live));
         live.session.set_aside(move |frame| match (sessions.upgrade().map(Sessions), aside.upgrade()) {
             (Some(sessions), Some(live)) if sessions.have_streams() => {
@@ -203,7 +206,7 @@ impl Sessions {
     async fn say(&self, live: &Live, frame: Bytes) -> bool {
         match live.route(frame, self.limits()) {
             Ok((channel, frame)) => {
-                channel.send(self.log(), frame, false, Duration::ZERO).await;
+                channel.send(self.log(), frame, false, BRIEFLY).await;
                 true
             }
             Err(Kept(is_kept)) => is_kept,
@@ -211,8 +214,8 @@ impl Sessions {
     }
 
     /// The session that a request names, which lives on for a while.
-    async fn find(&self, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Response> {
-        let id = match single::text(headers, &MCP_SESSION_ID) {
+    async fn find(&self, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Refusal> {
+        let id = match once(headers, &MCP_SESSION_ID)? {
             None => return Err(missing()),
             Some(text) => SessionId::parse(text).ok_or_else(gone)?,
         };
@@ -230,9 +233,9 @@ impl Sessions {
     }
 
     /// A session that another process has begun.
-    async fn restore(&self, id: SessionId, principal: Option<[u8; 32]>) -> Result<Arc<Live>, Response> {
+    async fn restore(&self, id: SessionId, principal: Option<[u8; 32]>) -> Result<Arc<Live>, Refusal> {
         let limits = self.limits();
-        let ttl = limits.session_idle.max(limits.session_lease);
+        let ttl = live::ttl(limits, true);
         let record = match self.0.store.load_and_touch(id, principal, ttl).await {
             Ok(record) => record.ok_or_else(gone)?,
             Err(error) => {
@@ -241,27 +244,48 @@ impl Sessions {
             }
         };
         let session = Session::restore(&self.0.server, &record).ok_or_else(gone)?;
-        let mut all = self.live();
-        let live = all.entry(id).or_insert_with(|| self.bring_to_life(id, principal, Arc::new(session)));
+        let restored = self.bring_to_life(id, principal, Arc::new(session));
+        let live = self.live().entry(id).or_insert_with(|| restored.clone()).clone();
+        if Arc::ptr_eq(&live, &restored) {
+            // Not under the lock: observers may look at the sessions.
+            live.opened(self.0.server.opened("http"));
+        }
         live.used();
-        let live = live.clone();
-        drop(all);
         self.sweep();
         Ok(live)
     }
 
-    /// Ends a session, once: it cannot be found any more before anything else happens.
+    /// Ends a session, and says whether nobody has ended it before.
     async fn close(&self, live: &Arc<Live>, reason: CloseReason<'_>) -> bool {
-        let was_there = self.live().remove(&live.id).is_some();
-        let removed = self.0.store.remove(live.id).await.unwrap_or(false);
+        let opened = live.take_opened();
         live.end();
+        // In the store first, or a request that comes meanwhile would bring it back from there.
+        if let Err(error) = self.0.store.remove(live.id).await {
+            tracing::warn!(?error, "a session's record could not be dropped");
+        }
+        self.live().remove(&live.id);
         if let Err(error) = self.log().forget(live.id).await {
             tracing::warn!(?error, "a session's events could not be dropped");
         }
-        if let Some(mut opened) = live.take_opened() {
+        let is_first = opened.is_some();
+        if let Some(mut opened) = opened {
             opened.close(&reason);
         }
-        was_there || removed
+        is_first
+    }
+
+    /// What `work` comes to. The session is held as long as that takes.
+    async fn hold<T>(&self, live: &Arc<Live>, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = sleep(live.pause(self.limits())) => {
+                    self.renew(live).await;
+                }
+            }
+        }
     }
 
     /// Ends the streams for what belongs to no request; clients open no new ones where the server stops.
@@ -289,7 +313,7 @@ impl Sessions {
 
 async fn sweep(sessions: Weak<Inner>, pause: Duration) {
     loop {
-        tokio::time::sleep(pause).await;
+        sleep(pause).await;
         let Some(sessions) = sessions.upgrade().map(Sessions) else { return };
         sessions.log().sweep();
         let alive = match sessions.0.store.ids().await {
@@ -301,7 +325,7 @@ async fn sweep(sessions: Weak<Inner>, pause: Duration) {
         };
         let expired: Vec<_> = sessions.live().values().filter(|live| !alive.contains(&live.id)).cloned().collect();
         for live in expired {
-            // One that is just being made is in no store yet.
+            // One that was made in between is not in the list.
             if !sessions.0.store.touch(live.id, live.ttl(sessions.limits())).await.unwrap_or(true) {
                 sessions.close(&live, CloseReason::Expired).await;
             }
@@ -324,15 +348,25 @@ fn digest(peer: &Peer) -> Option<[u8; 32]> {
     peer.who().map(mcp_core::Principal::digest)
 }
 
-fn missing() -> Response {
-    reply::refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing: send `initialize` first")
+/// A header that must not stand twice: who routes by the first and who checks the second would see different sessions.
+fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+    match single::single(headers, name) {
+        Ok(_) => Ok(single::text(headers, name)),
+        Err(single::Twice) => {
+            Err(Refusal::new(StatusCode::BAD_REQUEST, format!("the {name} header stands more than once")))
+        }
+    }
+}
+
+fn missing() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing: send `initialize` first")
 }
 
 /// Unknown, ended, expired, malformed, another's: nobody is told which.
-fn gone() -> Response {
-    reply::refuse(StatusCode::NOT_FOUND, "there is no such session: send `initialize` again, without a session id")
+fn gone() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "there is no such session: send `initialize` again, without a session id")
 }
 
-fn unavailable() -> Response {
-    reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up at the moment")
+fn unavailable() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up at the moment")
 }

@@ -7,12 +7,12 @@ use mcp_core::{
     method::{Initialize, Method},
     server::{Peer, Session},
 };
-use mcp_jsonrpc::{Malformed, Message};
+use mcp_jsonrpc::{Bytes, Malformed, Message};
 
 use super::{Sessions, call, live::Live};
 use crate::{
     headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-    server::{accept_header::Wanted, post::accepted, reply, respond, single},
+    server::{accept_header::Wanted, post::accepted, reply::Refusal, respond, single},
 };
 
 /// Answers a request of the legacy era: `initialize` begins a session, all others belong to one.
@@ -28,7 +28,7 @@ pub(crate) async fn request(
     }
     let live = match within(sessions, headers, peer).await {
         Ok(live) => live,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(Some(exchange.id())),
     };
     exchange.join(&live.session);
     let changes = matches!(exchange.method(), "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe");
@@ -56,10 +56,13 @@ async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchan
             }
             response
         }
-        Ok(None) => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "there is no room for a further session"),
+        Ok(None) => {
+            let why = "there is no room for a further session";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).answer(reply.id())
+        }
         Err(error) => {
             tracing::warn!(?error, "a session could not be kept");
-            super::unavailable()
+            super::unavailable().answer(reply.id())
         }
     }
 }
@@ -71,7 +74,7 @@ pub(crate) async fn message(sessions: &Sessions, headers: &HeaderMap, peer: &Pee
             heed(sessions, &live, peer, message).await;
             accepted()
         }
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.answer(None),
     }
 }
 
@@ -102,10 +105,10 @@ pub(crate) async fn batch(
     let server: &Server = &sessions.0.server;
     let live = match within(sessions, headers, peer).await {
         Ok(live) => live,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
-    let arrival = Arrival::http(None).of(peer).within(&live.session);
-    let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let is_taken = server.takes_batches(&Arrival::http(None).of(peer).within(&live.session));
+    let status = if is_taken { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     for message in items.iter().flatten().filter(|message| !matches!(message, Message::Request(_))) {
         if status == StatusCode::OK && !matches!(message, Message::Request(_)) {
             heed(sessions, &live, peer, message).await;
@@ -117,14 +120,39 @@ pub(crate) async fn batch(
     if requests.is_empty() && status == StatusCode::OK {
         return accepted();
     }
-    match server.answer_batch(requests, arrival).await {
-        Some(body) => respond::frame(server, wanted, status, body),
-        None => accepted(),
+    match answers(sessions, live, peer.clone(), requests).await {
+        Ok(Some(body)) => respond::frame(server, wanted, status, body),
+        Ok(None) => accepted(),
+        Err(refusal) => refusal.answer(None),
     }
 }
 
+/// The answers to the requests of a batch, in a task of their own: as a call does, it goes on when its connection is lost.
+async fn answers(
+    sessions: &Sessions,
+    live: Arc<Live>,
+    peer: Peer,
+    requests: Vec<Result<Message, Malformed>>,
+) -> Result<Option<Bytes>, Refusal> {
+    let Ok(permit) = live.permits.clone().try_acquire_owned() else {
+        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls of this session run"));
+    };
+    let sessions = sessions.clone();
+    let answering = tokio::spawn(async move {
+        let _permit = permit;
+        let arrival = Arrival::http(None).of(&peer).within(&live.session);
+        let answering = sessions.hold(&live, sessions.0.server.answer_batch(requests, arrival));
+        tokio::select! {
+            biased;
+            () = live.ended.cancelled() => Err(super::gone()),
+            answers = answering => Ok(answers),
+        }
+    });
+    answering.await.unwrap_or_else(|_| Err(super::unavailable()))
+}
+
 /// The session that a message belongs to, in the revision that was agreed on.
-async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Response> {
+pub(super) async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Refusal> {
     let live = sessions.find(headers, peer).await?;
     check_version(headers, &live).map(|()| live)
 }
@@ -132,12 +160,12 @@ async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer) -> Result
 /// A session speaks one revision. Without the header it is clear which.
 ///
 /// Specification: *2025-11-25, Transports, Protocol Version Header*.
-pub(super) fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Response> {
+fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Refusal> {
     let Some(named) = single::text(headers, &MCP_PROTOCOL_VERSION) else { return Ok(()) };
     match live.session.revision() {
         Some(agreed) if agreed.as_str() != named => {
             let why = format!("this session speaks {agreed}, and the MCP-Protocol-Version header says otherwise");
-            Err(reply::refuse(StatusCode::BAD_REQUEST, why))
+            Err(Refusal::new(StatusCode::BAD_REQUEST, why))
         }
         _ => Ok(()),
     }

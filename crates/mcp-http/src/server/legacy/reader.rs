@@ -1,6 +1,6 @@
 //! Who reads a stream of a session: the body of one HTTP response.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use mcp_core::store::{LoggedEvent, StreamId};
@@ -63,6 +63,12 @@ impl Reader {
         self
     }
 
+    /// Reads these before all that comes from now on.
+    pub(super) fn after(mut self, unsent: Vec<LoggedEvent>) -> Self {
+        self.missed.extend(unsent);
+        self
+    }
+
     /// Without a first event, for streams that begin with a message in revisions that know no others.
     pub(super) fn unprimed(mut self) -> Self {
         self.first = self.first.take().filter(|first| first != sse::COMMENT);
@@ -84,7 +90,7 @@ impl Reader {
 
     async fn next_event(&mut self) -> Option<Bytes> {
         let limits = self.sessions.limits();
-        let pause = limits.keep_alive.min(limits.session_lease / 3);
+        let pause = limits.keep_alive.min(self.live.pause(limits));
         loop {
             let event = match self.missed.pop_front() {
                 Some(event) => event,
@@ -108,7 +114,7 @@ impl Reader {
     }
 
     /// Waits for something to read; a comment where nothing comes for long, `None` at the end.
-    async fn wait(&self, pause: std::time::Duration) -> Option<Option<Bytes>> {
+    async fn wait(&self, pause: Duration) -> Option<Option<Bytes>> {
         let changed = std::future::poll_fn(|cx| self.live.session.poll_changed(cx));
         tokio::select! {
             biased;
@@ -133,17 +139,16 @@ impl Reader {
     async fn tell_change(&self) {
         if let Some(change) = self.live.session.next_change() {
             self.sessions.tell(change.method);
-            let patience = self.sessions.limits().stall_timeout;
-            self.channel.send(self.sessions.log(), change.frame, false, patience).await;
+            // It cannot wait for itself.
+            self.channel.send(self.sessions.log(), change.frame, false, Duration::ZERO).await;
         }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if self.channel.detach(self.number) {
-            self.live.detached();
-        }
+        self.channel.detach(self.number);
+        self.live.detached();
     }
 }
 

@@ -1,0 +1,236 @@
+//! Sessions whose records are kept elsewhere: by stores that take their time, that fail, and that several servers share.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use mcp_core::{
+    BoxFuture, Error, ErrorKind, Limits, Revision,
+    observer::{ConnectionEvent, Observer},
+    store::{EventLog, LoggedEvent, MemoryEventLog, MemorySessions, SessionId, SessionRecord, SessionStore, StreamId},
+};
+use mcp_http::{Routes, Sessions};
+use serde_json::json;
+
+use super::{
+    Post,
+    session::{Doors, Host, INITIALIZED, WATCHED, builder, call, hello, ping, request},
+};
+
+/// Sessions and events that several servers share. Each step of theirs takes a while, and fails while they are down.
+#[derive(Debug, Clone)]
+struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sessions: MemorySessions,
+    log: MemoryEventLog,
+    pause: Duration,
+    is_down: AtomicBool,
+}
+
+impl Shared {
+    fn new(pause: Duration) -> Self {
+        let limits = Limits::default();
+        let (sessions, log) = (MemorySessions::new(limits.sessions), MemoryEventLog::new(&limits));
+        Self(Arc::new(Inner { sessions, log, pause, is_down: AtomicBool::new(false) }))
+    }
+
+    fn down(&self, is_down: bool) {
+        self.0.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    fn slowly<'a, T: Send + 'a>(&'a self, step: BoxFuture<'a, Result<T, Error>>) -> BoxFuture<'a, Result<T, Error>> {
+        Box::pin(async {
+            tokio::time::sleep(self.0.pause).await;
+            if self.0.is_down.load(Ordering::SeqCst) {
+                return Err(Error::new(ErrorKind::TransportError, "the store is down"));
+            }
+            let done = step.await;
+            tokio::time::sleep(self.0.pause).await;
+            done
+        })
+    }
+
+    /// A server of its own that keeps its sessions here.
+    async fn serve(&self, observer: impl FnOnce() -> Counting) -> Host {
+        let (doors, observer) = (Doors::default(), observer());
+        let server = builder(&doors, Limits::default()).observer(observer.clone()).build();
+        let sessions = Sessions::with_stores(&server, self.clone(), self.clone());
+        observer.0.set(sessions.clone()).unwrap();
+        Host::serve(Routes::new(server.clone()).with_sessions(sessions), server, doors).await
+    }
+
+    async fn host(&self) -> Host {
+        self.serve(Counting::default).await
+    }
+}
+
+impl SessionStore for Shared {
+    fn create(&self, id: SessionId, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<bool, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.create(id, record, ttl).await }))
+    }
+
+    fn load_and_touch(
+        &self,
+        id: SessionId,
+        principal: Option<[u8; 32]>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<Option<SessionRecord>, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.load_and_touch(id, principal, ttl).await }))
+    }
+
+    fn touch(&self, id: SessionId, ttl: Duration) -> BoxFuture<'_, Result<bool, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.touch(id, ttl).await }))
+    }
+
+    fn save(&self, id: SessionId, record: SessionRecord) -> BoxFuture<'_, Result<bool, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.save(id, record).await }))
+    }
+
+    fn remove(&self, id: SessionId) -> BoxFuture<'_, Result<bool, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.remove(id).await }))
+    }
+
+    fn ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, Error>> {
+        self.slowly(Box::pin(async move { self.0.sessions.ids().await }))
+    }
+}
+
+impl EventLog for Shared {
+    fn append(&self, session: SessionId, event: LoggedEvent) -> BoxFuture<'_, Result<(), Error>> {
+        self.slowly(Box::pin(async move { self.0.log.append(session, event).await }))
+    }
+
+    fn after(
+        &self,
+        session: SessionId,
+        stream: StreamId,
+        seq: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<LoggedEvent>>, Error>> {
+        self.slowly(Box::pin(async move { self.0.log.after(session, stream, seq).await }))
+    }
+
+    fn forget(&self, session: SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        self.slowly(Box::pin(async move { self.0.log.forget(session).await }))
+    }
+}
+
+/// An observer that looks at the sessions whenever one comes or goes.
+#[derive(Clone, Default)]
+struct Counting(Arc<OnceLock<Sessions>>);
+
+impl Observer for Counting {
+    fn connection_opened(&self, _: &ConnectionEvent) {
+        let _ = self.0.get().map(Sessions::count);
+    }
+
+    fn connection_closed(&self, _: &ConnectionEvent, _: &mcp_core::observer::CloseReason<'_>) {
+        let _ = self.0.get().map(Sessions::count);
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a call says at its very end, its answer, and the renewal of its session come at once: none is lost over another.
+#[tokio::test]
+async fn with_a_slow_store_each_call_has_all_of_its_answer() {
+    let host = Shared::new(PAUSE).host().await;
+    let session = host.open().await;
+    for id in 1..=10 {
+        let work = json!({ "say": id % 3, "door": "a", "then": id % 2 });
+        let calling = host.send(session.post(call(id, work)));
+        let opening = async {
+            host.doors.running(1).await;
+            host.doors.open("a");
+        };
+        let (response, ()) = tokio::join!(calling, opening);
+        let messages = response.text().matches(r#""jsonrpc""#).count() as u64;
+        assert_eq!((messages, response.text().contains("done")), (id % 3 + id % 2 + 1, true), "{}", response.text());
+    }
+}
+
+#[tokio::test]
+async fn with_a_slow_store_a_session_ends_once_and_all_at_once() {
+    let host = Shared::new(PAUSE).host().await;
+    let session = host.open().await;
+    let mut stream = host.listen(&session).await;
+    let deletes = join_all((0..4).map(|_| host.send(session.delete())));
+    let pings = join_all((0..4).map(|id| host.send(session.post(ping(id)))));
+    let (deletes, pings) = tokio::join!(deletes, pings);
+    let statuses: Vec<_> = deletes.iter().map(super::Response::status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
+    assert!(pings.iter().all(|ping| matches!(ping.status(), 200 | 404)));
+    assert!(stream.rest().await.is_empty());
+    assert_eq!(host.sessions.count(), 0);
+    assert_eq!(host.send(session.post(ping(1))).await.status(), 404);
+}
+
+#[tokio::test]
+async fn with_a_slow_store_messages_come_in_order_and_none_is_lost() {
+    let host = Shared::new(PAUSE).host().await;
+    let session = host.open().await;
+    for number in 0..5 {
+        assert!(host.push(&session, number).await);
+    }
+    let pushing = async {
+        for number in 5..15 {
+            assert!(host.push(&session, number).await);
+        }
+    };
+    let reading = async { host.listen(&session).await.numbers(15).await };
+    let ((), numbers) = tokio::join!(pushing, reading);
+    assert_eq!(numbers, (0..15).collect::<Vec<_>>());
+}
+
+/// What cannot be looked up is not gone: 503, and no client is told to start anew.
+#[tokio::test]
+async fn a_store_that_is_down_loses_nothing() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    let session = here.open().await;
+    store.down(true);
+    let refusal = here.send(Post::new(hello(Revision::V2025_11_25))).await;
+    assert_eq!((refusal.status(), &refusal.json()["id"]), (503, &json!(0)));
+    let refusal = there.send(session.post(ping(1))).await;
+    assert_eq!((refusal.status(), &refusal.json()["id"]), (503, &json!(1)));
+    assert_eq!(here.send(session.post(ping(1))).await.status(), 200, "what lives here is served");
+    assert!(here.work(&session, 2, json!({ "say": 2 })).await.text().contains("done"));
+    store.down(false);
+    assert_eq!(here.send(session.post(ping(1))).await.status(), 200);
+    assert_eq!(there.send(session.post(ping(1))).await.status(), 200);
+}
+
+/// A session that one server has begun goes on at another: what it was told, and what it may still come back for.
+#[tokio::test]
+async fn servers_that_share_a_store_share_their_sessions() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    let session = here.open().await;
+    for (id, body) in [
+        (1, request(1, "logging/setLevel", json!({ "level": "error" }))),
+        (2, request(2, "resources/subscribe", json!({ "uri": WATCHED }))),
+    ] {
+        assert_eq!(here.send(session.post(body)).await.json()["id"], id);
+    }
+    let mut stream = here.stream(&session.post(call(3, json!({}))).header("Accept", "text/event-stream")).await;
+    let cursor = stream.next().await.unwrap().id.unwrap();
+    assert_eq!(stream.rest().await.len(), 1);
+    assert!(!there.server.resource_updated(WATCHED), "it is not known there yet");
+    assert_eq!(there.resume(&session, &cursor).await.rest().await[0].message["id"], 3);
+    assert!(!there.work(&session, 4, json!({ "say": 1 })).await.is_stream(), "its log level came along");
+    let mut standalone = there.listen(&session).await;
+    assert!(there.server.resource_updated(WATCHED));
+    assert_eq!(standalone.hear().await.unwrap().message["params"]["uri"], WATCHED);
+    assert_eq!(there.send(session.post(INITIALIZED)).await.status(), 202);
+    // Its end at one is its end at the other.
+    assert_eq!(there.send(session.delete()).await.status(), 204);
+    assert_eq!(here.send(session.post(ping(5))).await.status(), 404);
+    assert_eq!(here.send(session.delete()).await.status(), 404);
+    assert_eq!((here.sessions.count(), there.sessions.count()), (0, 0));
+}
