@@ -276,9 +276,8 @@ async fn c047_without_an_id_400_and_with_one_that_is_not_there_404() {
 async fn an_id_that_stands_twice_is_400_on_every_verb() {
     let host = Host::start().await;
     let session = host.open().await;
-    for (post, id) in [(session.post(ping(1)), json!(1)), (session.get(), Value::Null), (session.delete(), Value::Null)]
-    {
-        refused(&host.send(post.add("Mcp-Session-Id", session.id.as_str())).await, 400, id);
+    for post in [session.post(ping(1)), session.get(), session.delete()] {
+        refused(&host.send(post.add("Mcp-Session-Id", session.id.as_str())).await, 400, Value::Null);
     }
     let twice = session.get().header("Last-Event-ID", "a-1").add("Last-Event-ID", "a-1");
     refused(&host.send(twice).await, 400, Value::Null);

@@ -3,13 +3,17 @@
 //! Specification: *Streamable HTTP, Security & Endpoint*.
 
 use http::{header, request::Parts};
-use mcp_core::origin::Refused;
 
-use crate::server::{routes::Endpoint, single};
+use crate::server::{
+    refusal::{Refusal, check_single},
+    routes::Endpoint,
+    single,
+};
 
-pub(super) fn check(endpoint: &Endpoint, parts: &Parts) -> Result<(), Refused> {
+pub(super) fn check(endpoint: &Endpoint, parts: &Parts) -> Result<(), Refusal> {
+    check_single(&parts.headers)?;
     // HTTP/2 has the host in the target instead of a header.
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     endpoint.hosts.check(single::text(&parts.headers, &header::HOST).or(authority))?;
-    endpoint.origins.check(single::text(&parts.headers, &header::ORIGIN))
+    Ok(endpoint.origins.check(single::text(&parts.headers, &header::ORIGIN))?)
 }

@@ -5,6 +5,7 @@ mod listener;
 mod mirror;
 mod peer;
 mod post;
+mod refusal;
 mod reply;
 mod respond;
 mod routes;

@@ -18,7 +18,9 @@ use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
         accept_header::{self, Wanted},
-        legacy, mirror, peer, reply, respond,
+        legacy, mirror, peer,
+        refusal::Refusal,
+        reply, respond,
         routes::Endpoint,
         single,
     },
@@ -30,15 +32,15 @@ use crate::{
 pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Response {
     let wanted = match wanted(endpoint, &parts) {
         Ok(wanted) => wanted,
-        Err(why) => return reply::refuse(StatusCode::NOT_ACCEPTABLE, why.to_string()),
+        Err(why) => return Refusal::from(why).answer(None),
     };
-    if let Err(why) = readable(&parts.headers) {
-        return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    if let Err(refusal) = readable(&parts.headers) {
+        return refusal.answer(None);
     }
     let asks_first = parts.headers.contains_key(header::EXPECT);
     match read(body, endpoint.server.limits(), asks_first).await {
         Ok(body) => answer(endpoint, parts, wanted, body).await,
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.answer(None),
     }
 }
 
@@ -75,7 +77,7 @@ async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) 
                 Err(fault) => reply::reply(server, &Reply::refusal(None, Revision::LATEST, fault)),
             }
         }
-        Inbound::One(_) => reply::refuse(StatusCode::BAD_REQUEST, "a response needs a session to belong to"),
+        Inbound::One(_) => Refusal::NoSessionForResponse.answer(None),
         Inbound::Batch(items) if sessions.is_some() => match sessions {
             Some(sessions) => legacy::batch(sessions, headers, &peer, wanted, items).await,
             None => accepted(),
@@ -104,37 +106,32 @@ fn wanted(endpoint: &Endpoint, parts: &Parts) -> Result<Wanted, accept_header::N
 }
 
 /// Compressed bodies are refused: what they inflate to could not be bounded before it is there.
-pub(super) fn readable(headers: &HeaderMap) -> Result<(), &'static str> {
+pub(super) fn readable(headers: &HeaderMap) -> Result<(), Refusal> {
     if !accept_header::is_json(headers.get(header::CONTENT_TYPE)) {
-        return Err("the body must be `Content-Type: application/json`");
+        return Err(Refusal::NotJson);
     }
     let is_identity = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_identity) {
-        Ok(())
-    } else {
-        Err("the body must not be compressed")
-    }
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_identity) { Ok(()) } else { Err(Refusal::Compressed) }
 }
 
 /// Stops reading near the limit, whatever the headers claimed.
-pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> Result<Bytes, Response> {
+pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> Result<Bytes, Refusal> {
     let (most, patience) = (limits.message_bytes, limits.stall_timeout);
-    let too_large = || reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {most} bytes"));
     let is_claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most;
     if is_claimed {
         if !asks_first {
             linger(body, most).await;
         }
-        return Err(too_large());
+        return Err(Refusal::TooLarge(most));
     }
     match timeout(patience, Limited::new(&mut body, most).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             linger(body, most).await;
-            Err(too_large())
+            Err(Refusal::TooLarge(most))
         }
-        Ok(Err(_)) => Err(reply::refuse(StatusCode::BAD_REQUEST, "the body could not be read to its end")),
-        Err(_) => Err(reply::refuse(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
+        Ok(Err(_)) => Err(Refusal::BrokenOff),
+        Err(_) => Err(Refusal::TooSlow),
     }
 }
 

@@ -1,32 +1,9 @@
-//! Replies as JSON with the status that they have, and refusals before there is a request to reply to.
+//! Replies as JSON with the status that they have.
 
 use axum::{body::Body, response::Response};
 use http::{StatusCode, header};
 use mcp_core::{Era, Fault, Reply, Server};
-use mcp_jsonrpc::{Bytes, ErrorObject, RequestId, code, encode};
-
-pub(super) fn refuse(status: StatusCode, why: impl Into<String>) -> Response {
-    Refusal::new(status, why).answer(None)
-}
-
-/// Why a request is not taken, and the status that says so.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    status: StatusCode,
-    why: String,
-}
-
-impl Refusal {
-    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        Self { status, why: why.into() }
-    }
-
-    /// What is answered to a request of that id, or where no id was read.
-    pub(super) fn answer(self, id: Option<&RequestId>) -> Response {
-        let error = ErrorObject::new(code::INVALID_REQUEST, self.why);
-        json(self.status, encode::error(id, &error))
-    }
-}
+use mcp_jsonrpc::Bytes;
 
 /// The status that a reply has, by what went wrong.
 ///

@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use http::{Method, StatusCode, Version, header};
+use http::{Method, Version};
 use mcp_core::{
     Error, ErrorKind, Limits, Server,
     origin::{Hosts, Origins},
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     DEFAULT_PATH,
     headers::MCP_PROTOCOL_VERSION,
-    server::{Sessions, guard, legacy, listener::Patient, post, reply, single, stop},
+    server::{Sessions, guard, legacy, listener::Patient, post, refusal::Refusal, single, stop},
 };
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
@@ -196,29 +196,24 @@ fn failed(error: io::Error) -> Error {
 /// Any request at the endpoint: the guards come first, then the method.
 async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    if let Err(refused) = guard::check(&endpoint, &parts) {
-        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    if let Err(refusal) = guard::check(&endpoint, &parts) {
+        return refusal.answer(None);
     }
     // The modern era has no sessions, and so takes nothing but POST.
     let is_modern = post::names_modern(single::text(&parts.headers, &MCP_PROTOCOL_VERSION));
     let sessions = endpoint.sessions.as_ref().filter(|_| !is_modern);
     match (&parts.method, sessions) {
         (&Method::POST, _) => post::post(&endpoint, parts, body).await,
-        (&Method::GET, _) if parts.version == Version::HTTP_10 => {
-            reply::refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "streams need HTTP/1.1")
-        }
+        (&Method::GET, _) if parts.version == Version::HTTP_10 => Refusal::Version.answer(None),
         (&Method::GET, Some(sessions)) if sessions.have_streams() => legacy::get(sessions, parts).await,
         (&Method::DELETE, Some(sessions)) => legacy::delete(sessions, parts).await,
-        (_, sessions) => not_allowed(match sessions {
-            Some(sessions) if sessions.have_streams() => "GET, POST, DELETE",
-            Some(_) => "POST, DELETE",
-            None => "POST",
-        }),
+        (_, sessions) => {
+            let allowed = match sessions {
+                Some(sessions) if sessions.have_streams() => "GET, POST, DELETE",
+                Some(_) => "POST, DELETE",
+                None => "POST",
+            };
+            Refusal::Method(allowed).answer(None)
+        }
     }
-}
-
-fn not_allowed(allowed: &'static str) -> Response {
-    let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, format!("this endpoint takes {allowed}"));
-    response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allowed));
-    response
 }

@@ -12,12 +12,11 @@ use axum::{
     response::Response,
 };
 use futures_util::StreamExt;
-use http::StatusCode;
 use mcp_core::Server;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Sessions, reply};
+use crate::server::{Sessions, refusal::Refusal};
 
 /// Puts around a router what can cut its answers off.
 pub(super) fn cuttable(router: Router, cut: &CancellationToken) -> Router {
@@ -30,7 +29,7 @@ async fn answer(State(cut): State<CancellationToken>, request: Request, next: Ne
         response = next.run(request) => response.map(|body| {
             Body::from_stream(body.into_data_stream().take_until(cut.cancelled_owned()))
         }),
-        () = cut.cancelled() => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server stops"),
+        () = cut.cancelled() => Refusal::Stopping.answer(None),
     }
 }
 

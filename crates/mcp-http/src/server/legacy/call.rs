@@ -18,7 +18,7 @@ use super::{
     live::{Call, Live},
     reader::Reader,
 };
-use crate::server::{accept_header::Wanted, respond, sse};
+use crate::server::{accept_header::Wanted, refusal::Refusal, respond, sse};
 
 /// Answers a request.
 pub(super) async fn call(sessions: &Sessions, live: &Arc<Live>, wanted: Wanted, mut exchange: Exchange) -> Response {
@@ -69,7 +69,7 @@ async fn respond(run: Run, stream: Option<CallStream>, wanted: Wanted) -> Respon
         }
         (First::Ended, _) => {
             let run = surviving.0.take();
-            super::gone().answer(run.as_ref().map(|run| &run.call.id))
+            Refusal::Gone.answer(run.as_ref().map(|run| &run.call.id))
         }
     }
 }

@@ -3,7 +3,7 @@ use http::{StatusCode, request::Parts};
 use mcp_core::observer::CloseReason;
 
 use super::{Sessions, post};
-use crate::server::peer;
+use crate::server::{peer, refusal::Refusal};
 
 /// Answers a DELETE: the session ends at once, with all that belongs to it.
 ///
@@ -15,7 +15,7 @@ pub(crate) async fn delete(sessions: &Sessions, parts: Parts) -> Response {
         Err(refusal) => return refusal.answer(None),
     };
     if !sessions.close(&live, CloseReason::Peer).await {
-        return super::gone().answer(None);
+        return Refusal::Gone.answer(None);
     }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

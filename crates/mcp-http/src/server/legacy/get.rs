@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use http::{StatusCode, request::Parts};
+use http::request::Parts;
 use mcp_core::store::{LoggedEvent, StreamId};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     headers::LAST_EVENT_ID,
-    server::{accept_header, peer, reply, sse},
+    server::{accept_header, peer, refusal::Refusal, single, sse},
 };
 
 /// Answers a GET: a stream for what belongs to no request, or the rest of one that was lost.
@@ -21,14 +21,11 @@ use crate::{
 /// Specification: *2025-11-25, Transports, Listening for Messages from the Server; Resumability and Redelivery*.
 pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
     if !accept_header::wanted(&parts.headers).is_ok_and(accept_header::Wanted::may_stream) {
-        return reply::refuse(StatusCode::NOT_ACCEPTABLE, "a GET is answered with `Accept: text/event-stream` alone");
+        return Refusal::NoEventStream.answer(None);
     }
     let (peer, head) = peer::of(parts);
     let headers = &head.0.headers;
-    let last = match super::once(headers, &LAST_EVENT_ID) {
-        Ok(last) => last.and_then(LoggedEvent::parse_id),
-        Err(refusal) => return refusal.answer(None),
-    };
+    let last = single::text(headers, &LAST_EVENT_ID).and_then(LoggedEvent::parse_id);
     let live = match post::within(sessions, headers, &peer).await {
         Ok(live) => live,
         Err(refusal) => return refusal.answer(None),
@@ -44,7 +41,7 @@ pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
         }
         Err(TooMany) => {
             let most = sessions.limits().session_streams;
-            reply::refuse(StatusCode::CONFLICT, format!("this session has {most} open already, as many as it may"))
+            Refusal::TooManyStreams(most).answer(None)
         }
     }
 }

@@ -17,7 +17,7 @@ use axum::{
     routing,
 };
 use futures_core::Stream;
-use http::{StatusCode, request::Parts};
+use http::request::Parts;
 use mcp_core::{
     FrameSink, FrameSource, Wire,
     server::{Peer, serve_peer},
@@ -29,7 +29,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::server::{accept_header, guard, peer, post, reply, routes::Endpoint, sse};
+use crate::server::{accept_header, guard, peer, post, refusal::Refusal, routes::Endpoint, sse};
 
 /// How many messages wait on their way in or out of one connection.
 const WAITING: usize = 64;
@@ -68,11 +68,11 @@ pub(crate) fn routes(endpoint: Arc<Endpoint>, listen: &str, messages: &str) -> R
 /// Opens a connection, whose first event says where to post to.
 async fn connect(State(door): State<Door>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    if let Err(refused) = guard::check(&door.endpoint, &parts) {
-        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    if let Err(refusal) = guard::check(&door.endpoint, &parts) {
+        return refusal.answer(None);
     }
     if !accept_header::wanted(&parts.headers).is_ok_and(accept_header::Wanted::may_stream) {
-        return reply::refuse(StatusCode::NOT_ACCEPTABLE, "a GET is answered with `Accept: text/event-stream` alone");
+        return Refusal::NoEventStream.answer(None);
     }
     let server = &door.endpoint.server;
     let (peer, _) = peer::of(parts);
@@ -82,7 +82,7 @@ async fn connect(State(door): State<Door>, request: Request) -> Response {
     {
         let mut connections = door.connections.lock();
         if connections.len() >= server.limits().sessions {
-            return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "there is no room for a further connection");
+            return Refusal::Full.answer(None);
         }
         connections.insert(id, Connection { principal: super::digest(&peer), inbox });
     }
@@ -103,24 +103,24 @@ async fn serve(endpoint: Arc<Endpoint>, wire: SseWire, peer: Peer) {
 /// Takes a message for a connection; what is answered to it goes out there.
 async fn take(State(door): State<Door>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    if let Err(refused) = guard::check(&door.endpoint, &parts) {
-        return reply::refuse(StatusCode::FORBIDDEN, refused.to_string());
+    if let Err(refusal) = guard::check(&door.endpoint, &parts) {
+        return refusal.answer(None);
     }
-    if let Err(why) = post::readable(&parts.headers) {
-        return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    if let Err(refusal) = post::readable(&parts.headers) {
+        return refusal.answer(None);
     }
     let Some(connection) = connection(&door, &parts) else {
-        return reply::refuse(StatusCode::NOT_FOUND, "there is no such connection: open a new one");
+        return Refusal::NoConnection.answer(None);
     };
     let limits = door.endpoint.server.limits();
     let body = match post::read(body, limits, false).await {
         Ok(body) => body,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     match timeout(limits.stall_timeout, connection.inbox.send(body)).await {
         Ok(Ok(())) => post::accepted(),
-        Ok(Err(_)) => reply::refuse(StatusCode::NOT_FOUND, "the connection has ended: open a new one"),
-        Err(_) => reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the connection takes no message at the moment"),
+        Ok(Err(_)) => Refusal::NoConnection.answer(None),
+        Err(_) => Refusal::Stalled.answer(None),
     }
 }
 

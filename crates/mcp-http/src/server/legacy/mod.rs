@@ -26,7 +26,7 @@ use std::{
 
 pub(super) use delete::delete;
 pub(super) use get::get;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::HeaderMap;
 pub(super) use http_sse::routes as http_sse_routes;
 use live::{Kept, Live};
 use mcp_core::{
@@ -41,7 +41,7 @@ use tokio::time::sleep;
 
 use crate::{
     headers::MCP_SESSION_ID,
-    server::{reply::Refusal, single},
+    server::{refusal::Refusal, single},
 };
 
 /// How long whoever pushes waits for whoever reads: as long as it takes to come to it, where that is done at all.
@@ -215,18 +215,18 @@ impl Sessions {
 
     /// The session that a request names, which lives on for a while.
     async fn find(&self, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Refusal> {
-        let id = match once(headers, &MCP_SESSION_ID)? {
-            None => return Err(missing()),
-            Some(text) => SessionId::parse(text).ok_or_else(gone)?,
+        let id = match single::text(headers, &MCP_SESSION_ID) {
+            None => return Err(Refusal::NoSession),
+            Some(text) => SessionId::parse(text).ok_or(Refusal::Gone)?,
         };
         let principal = digest(peer);
         let live = self.live().get(&id).cloned();
         match live {
             // Another's is like one that is not there, and is not held.
-            Some(live) if live.principal != principal => Err(gone()),
+            Some(live) if live.principal != principal => Err(Refusal::Gone),
             Some(live) => {
                 live.used();
-                if self.renew(&live).await { Ok(live) } else { Err(gone()) }
+                if self.renew(&live).await { Ok(live) } else { Err(Refusal::Gone) }
             }
             None => self.restore(id, principal).await,
         }
@@ -237,13 +237,13 @@ impl Sessions {
         let limits = self.limits();
         let ttl = live::ttl(limits, true);
         let record = match self.0.store.load_and_touch(id, principal, ttl).await {
-            Ok(record) => record.ok_or_else(gone)?,
+            Ok(record) => record.ok_or(Refusal::Gone)?,
             Err(error) => {
                 tracing::warn!(?error, "a session could not be looked up");
-                return Err(unavailable());
+                return Err(Refusal::Unavailable);
             }
         };
-        let session = Session::restore(&self.0.server, &record).ok_or_else(gone)?;
+        let session = Session::restore(&self.0.server, &record).ok_or(Refusal::Gone)?;
         let restored = self.bring_to_life(id, principal, Arc::new(session));
         let live = self.live().entry(id).or_insert_with(|| restored.clone()).clone();
         if Arc::ptr_eq(&live, &restored) {
@@ -346,27 +346,4 @@ impl fmt::Debug for Sessions {
 
 fn digest(peer: &Peer) -> Option<[u8; 32]> {
     peer.who().map(mcp_core::Principal::digest)
-}
-
-/// A header that must not stand twice: who routes by the first and who checks the second would see different sessions.
-fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
-    match single::single(headers, name) {
-        Ok(_) => Ok(single::text(headers, name)),
-        Err(single::Twice) => {
-            Err(Refusal::new(StatusCode::BAD_REQUEST, format!("the {name} header stands more than once")))
-        }
-    }
-}
-
-fn missing() -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing: send `initialize` first")
-}
-
-/// Unknown, ended, expired, malformed, another's: nobody is told which.
-fn gone() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "there is no such session: send `initialize` again, without a session id")
-}
-
-fn unavailable() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up at the moment")
 }

@@ -12,7 +12,7 @@ use mcp_jsonrpc::{Bytes, Malformed, Message};
 use super::{Sessions, call, live::Live};
 use crate::{
     headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-    server::{accept_header::Wanted, post::accepted, reply::Refusal, respond, single},
+    server::{accept_header::Wanted, post::accepted, refusal::Refusal, respond, single},
 };
 
 /// Answers a request of the legacy era: `initialize` begins a session, all others belong to one.
@@ -56,13 +56,10 @@ async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchan
             }
             response
         }
-        Ok(None) => {
-            let why = "there is no room for a further session";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).answer(reply.id())
-        }
+        Ok(None) => Refusal::Full.answer(reply.id()),
         Err(error) => {
             tracing::warn!(?error, "a session could not be kept");
-            super::unavailable().answer(reply.id())
+            Refusal::Unavailable.answer(reply.id())
         }
     }
 }
@@ -135,7 +132,7 @@ async fn answers(
     requests: Vec<Result<Message, Malformed>>,
 ) -> Result<Option<Bytes>, Refusal> {
     let Ok(permit) = live.permits.clone().try_acquire_owned() else {
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls of this session run"));
+        return Err(Refusal::TooManyCalls);
     };
     let sessions = sessions.clone();
     let answering = tokio::spawn(async move {
@@ -144,11 +141,11 @@ async fn answers(
         let answering = sessions.hold(&live, sessions.0.server.answer_batch(requests, arrival));
         tokio::select! {
             biased;
-            () = live.ended.cancelled() => Err(super::gone()),
+            () = live.ended.cancelled() => Err(Refusal::Gone),
             answers = answering => Ok(answers),
         }
     });
-    answering.await.unwrap_or_else(|_| Err(super::unavailable()))
+    answering.await.unwrap_or_else(|_| Err(Refusal::Unavailable))
 }
 
 /// The session that a message belongs to, in the revision that was agreed on.
@@ -163,10 +160,7 @@ pub(super) async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer
 fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Refusal> {
     let Some(named) = single::text(headers, &MCP_PROTOCOL_VERSION) else { return Ok(()) };
     match live.session.revision() {
-        Some(agreed) if agreed.as_str() != named => {
-            let why = format!("this session speaks {agreed}, and the MCP-Protocol-Version header says otherwise");
-            Err(Refusal::new(StatusCode::BAD_REQUEST, why))
-        }
+        Some(agreed) if agreed.as_str() != named => Err(Refusal::OtherRevision(agreed)),
         _ => Ok(()),
     }
 }
