@@ -16,9 +16,16 @@ use crate::{
         route::Router,
     },
     lock::lock,
-    method::{CallTool, Empty, ListTools, Ping},
+    method::{
+        CallTool, Complete, Empty, GetPrompt, ListPrompts, ListResourceTemplates, ListResources, ListTools, Method,
+        Ping, ReadResource, SetLevel,
+    },
     observer::Opened,
-    types::{CallToolParams, CallToolResult, Implementation, PaginatedParams, ServerCapabilities, ToolDefinition},
+    types::{
+        CallToolParams, CallToolResult, CompleteParams, Completion, GetPromptParams, GetPromptResult, Implementation,
+        LogLevel, PaginatedParams, PromptDefinition, ReadResourceResult, ResourceDefinition, ResourceParams,
+        ResourceTemplateDefinition, ServerCapabilities, SetLevelParams, ToolDefinition,
+    },
 };
 
 /// A client that is connected to a server, of whichever era. Cloning is cheap, and all clones share one connection,
@@ -89,21 +96,111 @@ impl Client {
     /// # Errors
     /// When the server fails, or its pages do not come to an end ([`Limits::max_pages`](crate::Limits)).
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
-        let most = self.0.caller.limits.max_pages;
-        let (mut tools, mut cursor, mut seen) = (Vec::new(), None, HashSet::new());
-        loop {
-            let params = PaginatedParams { cursor };
-            let page = self.call_method::<ListTools>(&params, None, CallOptions::new()).await?;
+        let mut tools = Vec::new();
+        self.walk::<ListTools>(|page| {
             tools.extend(page.tools.iter().filter_map(|raw| self.tool(raw)));
-            match page.next_cursor {
-                None => {
-                    self.remember_plans(&tools);
-                    return Ok(tools);
-                }
+            page.next_cursor
+        })
+        .await?;
+        self.remember_plans(&tools);
+        Ok(tools)
+    }
+
+    /// The server's prompts; all pages of them. A definition that cannot be read costs only itself, and a warning, and so
+    /// with the other lists.
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn prompts(&self) -> Result<Vec<PromptDefinition>, Error> {
+        let mut prompts = Vec::new();
+        self.walk::<ListPrompts>(|page| {
+            prompts.extend(page.prompts.iter().filter_map(read_definition));
+            page.next_cursor
+        })
+        .await?;
+        Ok(prompts)
+    }
+
+    /// The server's resources; all pages of them.
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn resources(&self) -> Result<Vec<ResourceDefinition>, Error> {
+        let mut resources = Vec::new();
+        self.walk::<ListResources>(|page| {
+            resources.extend(page.resources.iter().filter_map(read_definition));
+            page.next_cursor
+        })
+        .await?;
+        Ok(resources)
+    }
+
+    /// The server's resource templates; all pages of them.
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplateDefinition>, Error> {
+        let mut templates = Vec::new();
+        self.walk::<ListResourceTemplates>(|page| {
+            templates.extend(page.resource_templates.iter().filter_map(read_definition));
+            page.next_cursor
+        })
+        .await?;
+        Ok(templates)
+    }
+
+    /// Asks for one page after the other, until one names no further.
+    async fn walk<M>(&self, mut take: impl FnMut(M::Result) -> Option<ByteString>) -> Result<(), Error>
+    where
+        M: Method<Params = PaginatedParams>,
+    {
+        let most = self.0.caller.limits.max_pages;
+        let (mut cursor, mut seen) = (None, HashSet::new());
+        loop {
+            let page = self.call_method::<M>(&PaginatedParams { cursor }, None, CallOptions::new()).await?;
+            match take(page) {
+                None => return Ok(()),
                 Some(next) if seen.len() + 1 < most && seen.insert(next.clone()) => cursor = Some(next),
                 Some(_) => return Err(endless()),
             }
         }
+    }
+
+    /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.
+    ///
+    /// # Errors
+    /// When the server answers with an error, when no answer comes in time, or when the connection fails.
+    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult, Error> {
+        let arguments = arguments_of(&arguments)?.map(|raw| raw.decode()).transpose().map_err(|error| {
+            Error::caused(ErrorKind::InvalidParams, "a prompt's arguments must be an object of strings", error)
+        })?;
+        let params = GetPromptParams { name: name.to_owned(), arguments: arguments.unwrap_or_default() };
+        self.call_method::<GetPrompt>(&params, Some(name.into()), CallOptions::new()).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where a legacy server has none of that URI; otherwise as [`get_prompt`](Self::get_prompt).
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, Error> {
+        let params = ResourceParams { uri: uri.to_owned() };
+        self.call_method::<ReadResource>(&params, Some(uri.into()), CallOptions::new()).await
+    }
+
+    /// Completes an argument of a prompt, or a variable of a resource template.
+    ///
+    /// # Errors
+    /// As [`get_prompt`](Self::get_prompt).
+    pub async fn complete(&self, params: CompleteParams) -> Result<Completion, Error> {
+        Ok(self.call_method::<Complete>(&params, None, CallOptions::new()).await?.completion)
+    }
+
+    /// Asks a legacy server for log messages from that level on. In the modern era each call says so itself.
+    ///
+    /// # Errors
+    /// As [`get_prompt`](Self::get_prompt).
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Error> {
+        self.call_method::<SetLevel>(&SetLevelParams { level }, None, CallOptions::new()).await.map(drop)
     }
 
     fn tool(&self, raw: &Raw) -> Option<Tool> {
@@ -194,7 +291,7 @@ impl Client {
         self.call_method::<Ping>(&Empty::default(), None, CallOptions::new()).await.map(drop)
     }
 
-    async fn call_method<M: crate::method::Method>(
+    async fn call_method<M: Method>(
         &self,
         params: &M::Params,
         name: Option<ByteString>,
@@ -219,6 +316,11 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("revision", &self.revision()).finish_non_exhaustive()
     }
+}
+
+/// A definition that cannot be read costs only itself.
+fn read_definition<T: DeserializeOwned>(raw: &Raw) -> Option<T> {
+    raw.decode().map_err(|error| tracing::warn!(%error, "a definition cannot be read; it is left out")).ok()
 }
 
 /// Arguments are an object; unit and `None` are none at all.
