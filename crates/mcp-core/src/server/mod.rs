@@ -12,7 +12,6 @@ mod exchange;
 mod extensions;
 mod features;
 mod form;
-mod hub;
 mod inflight;
 mod input;
 mod introduction;
@@ -47,7 +46,6 @@ pub use exchange::Exchange;
 pub use extensions::Extensions;
 pub use form::{Form, Question, form, form_schema};
 use futures_util::FutureExt;
-use hub::{Hub, Subject};
 pub use input::InputRequired;
 use introduction::Introducer;
 pub use introduction::Introduction;
@@ -73,6 +71,7 @@ pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
     BoxFuture, Era, Error, Fault, Limits, Revisions,
+    hub::{Hub, Subject},
     method::{CoreMethod, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Opened, Outcome, Role, Watch},
     types::{CacheHint, CacheHints, Implementation, ServerCapabilities},

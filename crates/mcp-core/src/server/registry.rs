@@ -12,10 +12,8 @@ use mcp_jsonrpc::{ByteString, Raw, encode};
 
 use crate::{
     Blame, Era, Error, ErrorKind, Exchange, Prompt, Resource, ResourceTemplate, Revision, Tool,
-    server::{
-        hub::{Hub, Subject},
-        reply::Rendered,
-    },
+    hub::{Hub, Subject},
+    server::reply::Rendered,
     shown,
 };
 

@@ -7,7 +7,7 @@ use mcp_jsonrpc::{Raw, RequestId};
 use crate::{
     Error, ErrorKind, Revision,
     head::meta_key,
-    types::{ClientCapabilities, Implementation},
+    types::{ClientCapabilities, Implementation, LogLevel},
 };
 
 /// What a modern client says in each request, rendered once.
@@ -40,10 +40,9 @@ impl Modern {
     }
 
     /// The members of `_meta`.
-    pub(crate) fn meta(&self, progress_token: Option<&RequestId>) -> String {
-        match progress_token {
-            Some(token) => format!(r#"{},"{}":{token}"#, self.meta, meta_key::PROGRESS_TOKEN),
-            None => self.meta.to_string(),
-        }
+    pub(crate) fn meta(&self, progress_token: Option<&RequestId>, log_level: Option<LogLevel>) -> String {
+        let token = progress_token.map(|token| format!(r#","{}":{token}"#, meta_key::PROGRESS_TOKEN));
+        let level = log_level.map(|level| format!(r#","{}":"{level}""#, meta_key::LOG_LEVEL));
+        [&*self.meta, &token.unwrap_or_default(), &level.unwrap_or_default()].concat()
     }
 }

@@ -11,12 +11,9 @@ use mcp_jsonrpc::{Bytes, Raw, Response};
 
 use crate::{
     Revision, Server, ToolError,
+    hub::{Listener, Subject},
     lock::lock,
-    server::{
-        hub::{Listener, Subject},
-        legacy::peer::Questions,
-        outlet::Outlet,
-    },
+    server::{legacy::peer::Questions, outlet::Outlet},
     store::SessionRecord,
     types::LogLevel,
 };
