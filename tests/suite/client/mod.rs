@@ -5,14 +5,17 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
 
+mod answers;
 mod cancel;
 mod envelope;
 mod era;
 mod errors;
 mod handshake;
 mod http;
+mod listening;
 mod load;
 mod metadata;
+mod options;
 mod progress;
 mod results;
 mod sse;

@@ -14,7 +14,11 @@ pub struct CompleteParams {
     /// The argument.
     pub argument: CompletionArgument,
     /// What is known beside it.
-    #[serde(default, skip_serializing_if = "CompletionContext::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "super::lenient::null_is_default",
+        skip_serializing_if = "CompletionContext::is_empty"
+    )]
     pub context: CompletionContext,
 }
 
@@ -77,7 +81,7 @@ pub struct CompletionArgument {
 #[non_exhaustive]
 pub struct CompletionContext {
     /// The arguments that are filled in already.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -100,7 +104,7 @@ pub struct Completion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Whether there are more.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub has_more: bool,
 }
 

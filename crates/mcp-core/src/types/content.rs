@@ -112,13 +112,13 @@ pub struct ToolOutcome {
     /// Which call it is about.
     pub tool_use_id: String,
     /// The result, for a model.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub content: Vec<Content>,
     /// The result, for a program.
     #[serde(default)]
     pub structured_content: Option<Raw>,
     /// Whether the tool failed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub is_error: bool,
     /// Metadata.
     #[serde(rename = "_meta", default)]

@@ -19,7 +19,7 @@ pub struct Implementation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Cow<'static, str>>,
     /// The version, in any form.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub version: Cow<'static, str>,
     /// What it is, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]

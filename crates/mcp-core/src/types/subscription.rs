@@ -10,16 +10,16 @@ use crate::hub::Subject;
 #[non_exhaustive]
 pub struct NotificationFilter {
     /// When the list of tools changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub tools_list_changed: bool,
     /// When the list of prompts changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub prompts_list_changed: bool,
     /// When the list of resources, or of templates, changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub resources_list_changed: bool,
     /// When one of these resources changes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
 }
 
