@@ -10,6 +10,7 @@ mod cancel;
 mod envelope;
 mod era;
 mod errors;
+mod gateway;
 mod handshake;
 mod http;
 mod listening;

@@ -21,7 +21,7 @@ use crate::{
         connect::{self, Connected},
         input::InputRequired,
         listen::Listening,
-        remote,
+        remote::{self, Passing},
         result::{self, Answer},
         route::Router,
     },
@@ -136,6 +136,10 @@ impl Client {
 
     pub(super) fn speech(&self) -> &Speech {
         &self.0.connected.speech
+    }
+
+    pub(super) fn passing(&self) -> &Arc<Passing> {
+        &self.0.caller.passing
     }
 
     pub(super) fn listening(&self) -> &Arc<Listening> {
@@ -302,7 +306,7 @@ impl Client {
 
 /// What a call leads to.
 impl Client {
-    pub(super) async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
+    pub(crate) async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
         self.request_with::<M>(Ask::new(params), &mut CallOptions::new()).await
     }
 
@@ -311,19 +315,27 @@ impl Client {
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<M::Result, Error> {
+        result::decode::<M>(&self.result_of::<M>(ask, options).await?)
+    }
+
+    /// The result, as it came.
+    pub(super) async fn result_of<M: Method>(
+        &self,
+        ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<Raw, Error> {
         if !M::ERAS.contains(&self.revision().era()) {
             let message = format!("{} has no method `{}`", self.revision(), M::NAME);
             return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
         }
-        let result = match options.cancel.clone() {
+        match options.cancel.clone() {
             None => self.kept_or_asked::<M>(ask, options).await,
             Some(token) => tokio::select! {
                 biased;
                 () = token.cancelled() => Err(Error::new(ErrorKind::RequestCancelled, "the call was given up")),
                 result = self.kept_or_asked::<M>(ask, options) => result,
             },
-        };
-        result::decode::<M>(&result?)
+        }
     }
 
     /// An answer that is still good, or a new one.
@@ -441,7 +453,7 @@ impl Client {
     }
 
     /// Legacy servers know nothing of it.
-    fn mirrored(&self, params: &CallToolParams) -> Vec<(ByteString, ByteString)> {
+    pub(super) fn mirrored(&self, params: &CallToolParams) -> Vec<(ByteString, ByteString)> {
         match self.0.plans.load().get(&params.name) {
             Some(plan) if self.revision().era() == Era::Modern => plan.pairs(params.arguments.as_ref()),
             _ => Vec::new(),

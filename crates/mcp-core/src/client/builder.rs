@@ -146,6 +146,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Lets servers ask whatever they like, about calls that are made for others: who made the call is asked, if it can be.
+    /// For clients whose server is mounted into another ([`Server::mount`](crate::Server::mount)), or whose tools are added to
+    /// one; a modern server is told with each call what its caller can be asked, so this is for legacy ones.
+    ///
+    /// A legacy server on a shared wire does not say which call its question is about. There it can ask only while one such
+    /// call is under way, and gets an error else.
+    pub fn pass_questions(mut self) -> Self {
+        self.handlers.passes = true;
+        self
+    }
+
     /// Hears what the server logs. It runs while messages are read, and must not block.
     ///
     /// A modern server logs where a call asks for it ([`CallOptions::log_level`](crate::client::CallOptions::log_level)), a

@@ -16,7 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Blame, Era, Error, ErrorKind, Limits, Revision,
-    client::{Incoming, Outgoing, Replies, Transport, input::Input, legacy, modern::Modern, result},
+    client::{
+        Incoming, Outgoing, Replies, Transport,
+        input::Input,
+        legacy,
+        modern::Modern,
+        remote::{Asker, Passing},
+        result,
+    },
     deadline::deadline,
     head::meta_key,
     method::Method,
@@ -46,6 +53,10 @@ pub struct CallOptions {
     log_level: Option<LogLevel>,
     /// What [`Outgoing::mirrored`] is to be.
     pub(super) mirrored: Vec<(ByteString, ByteString)>,
+    /// What a modern server may ask about this call, if not what the client says.
+    pub(super) capabilities: Option<Raw>,
+    /// Who is asked what a legacy server asks about this call.
+    pub(super) asker: Option<Asker>,
 }
 
 impl CallOptions {
@@ -92,6 +103,14 @@ impl CallOptions {
         }
         self.push_meta(key, &value).map_err(|_| invalid("the value cannot be written as JSON"))?;
         Ok(self)
+    }
+
+    /// What somebody else said of the call; what is the protocol's own stays behind.
+    pub(super) fn pass_meta(&mut self, key: &str, value: &Raw) {
+        if !meta_key::is_reserved(key) {
+            // It was JSON before.
+            let _ = self.push_meta(key, value);
+        }
     }
 
     fn push_meta(&mut self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
@@ -152,7 +171,9 @@ impl Speech {
     /// The members of `_meta`.
     fn meta(&self, progress_token: Option<&RequestId>, options: &CallOptions) -> String {
         let own = match self {
-            Self::Modern(modern) => modern.meta(progress_token, options.log_level),
+            Self::Modern(modern) => {
+                modern.meta(progress_token, options.log_level, options.capabilities.as_ref().map(Raw::as_str))
+            }
             Self::Handshake | Self::Legacy(_) => legacy::meta(progress_token),
         };
         let further = if own.is_empty() { options.meta.strip_prefix(',').unwrap_or_default() } else { &options.meta };
@@ -184,12 +205,14 @@ pub(crate) struct Caller {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) limits: Limits,
     pub(crate) observers: Observers,
+    /// The calls that are made for others.
+    pub(crate) passing: Arc<Passing>,
     next_id: AtomicU64,
 }
 
 impl Caller {
     pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits, observers: Observers) -> Self {
-        Self { transport, limits, observers, next_id: AtomicU64::new(0) }
+        Self { transport, limits, observers, passing: Arc::default(), next_id: AtomicU64::new(0) }
     }
 
     /// What observers are told that it is.
@@ -214,6 +237,8 @@ impl Caller {
         let out = self.compose::<M>(speech, ask, options)?;
         let watch = self.observers.observed(|| observed(self.connection(), &out));
         let watch = watch.map(|observed| self.observers.start(observed));
+        let asker = out.id.clone().zip(options.asker.clone());
+        let _asked = asker.map(|(id, asker)| self.passing.register(id, asker));
         let outcome = self.await_response(self.transport.request(out), options).await;
         if let Some(watch) = watch {
             watch.complete(judged(&outcome));

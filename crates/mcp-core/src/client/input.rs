@@ -29,6 +29,8 @@ pub(crate) struct Handlers {
     pub(super) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
     pub(super) samples_tools: bool,
     pub(super) roots: Option<Handler<(), Vec<Root>>>,
+    /// Questions are whoever's the call is that they are about, so that anything may be asked.
+    pub(super) passes: bool,
 }
 
 /// A handler with its type erased.
@@ -44,17 +46,18 @@ impl Handlers {
     /// What follows from the handlers that there are.
     pub(crate) fn capabilities(&self, era: Era) -> ClientCapabilities {
         let object = |text: String| Some(Raw::assume_valid(text.into()));
-        let modes: Vec<_> = [("form", self.form.is_some()), ("url", self.url.is_some())]
+        let passes = self.passes;
+        let modes: Vec<_> = [("form", passes || self.form.is_some()), ("url", passes || self.url.is_some())]
             .into_iter()
             .filter(|(_, is_there)| *is_there)
             .map(|(mode, _)| format!(r#""{mode}":{{}}"#))
             .collect();
         // A modern server is told the roots in each call that asks for them.
         let roots = if era == Era::Legacy { r#"{"listChanged":true}"# } else { "{}" };
-        let sampling = if self.samples_tools { r#"{"tools":{}}"# } else { "{}" };
+        let sampling = if passes || self.samples_tools { r#"{"tools":{}}"# } else { "{}" };
         ClientCapabilities {
-            roots: self.roots.as_ref().and_then(|_| object(roots.into())),
-            sampling: self.sample.as_ref().and_then(|_| object(sampling.into())),
+            roots: object(roots.into()).filter(|_| passes || self.roots.is_some()),
+            sampling: object(sampling.into()).filter(|_| passes || self.sample.is_some()),
             elicitation: (!modes.is_empty()).then(|| format!("{{{}}}", modes.join(","))).and_then(object),
             ..ClientCapabilities::default()
         }
@@ -156,7 +159,7 @@ fn with_defaults(content: Option<Raw>, schema: &Raw) -> Raw {
 }
 
 /// What a modern server wants to know before it goes on.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InputRequired {
     #[serde(default)]

@@ -87,6 +87,14 @@ impl Subscription {
         self.end.as_ref()
     }
 
+    /// Listens anew to what the server agreed to, after the connection was lost.
+    ///
+    /// # Errors
+    /// As [`Client::listen`].
+    pub async fn again(&self) -> Result<Self, Error> {
+        self.client.listen(self.acknowledged.clone()).await
+    }
+
     /// The resources that were asked for, which this subscription wants no more.
     fn take_uris(&mut self) -> Vec<String> {
         let uris = std::mem::take(&mut self.uris);

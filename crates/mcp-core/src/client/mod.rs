@@ -12,7 +12,7 @@ mod legacy;
 mod listen;
 mod lists;
 mod modern;
-mod remote;
+pub(crate) mod remote;
 mod result;
 mod route;
 mod transport;

@@ -13,7 +13,13 @@ use tokio::{
 
 use crate::{
     Era, Error, ErrorKind, Limits, Revision,
-    client::{Inbox, ListenEnd, Outgoing, Transport, call::Caller, input::Handlers, listen::Listening},
+    client::{
+        Inbox, ListenEnd, Outgoing, Transport,
+        call::Caller,
+        input::{Handlers, InputRequest},
+        listen::Listening,
+        remote::{Passing, Question, Whose},
+    },
     method::{Method, Ping, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
     types::LogMessage,
@@ -43,6 +49,7 @@ impl Router {
             limits: caller.limits.clone(),
             agreed: Arc::clone(&agreed),
             handlers: Arc::new(handlers),
+            passing: caller.passing.clone(),
             hearing,
             listening,
             running: JoinSet::new(),
@@ -81,18 +88,19 @@ struct Routing {
     limits: Limits,
     agreed: Arc<OnceLock<Revision>>,
     handlers: Arc<Handlers>,
+    passing: Arc<Passing>,
     hearing: Hearing,
     listening: Arc<Listening>,
     /// The questions that are being answered, and the answers that are being sent.
     running: JoinSet<Option<RequestId>>,
     by_id: HashMap<RequestId, AbortHandle>,
     /// Those that wait for their turn.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<(Request, Option<RequestId>)>,
     is_lost: bool,
 }
 
 enum Event {
-    Message(Message),
+    Message(Message, Option<RequestId>),
     Answered(Option<RequestId>),
     Lost(Arc<Error>),
     Found,
@@ -102,9 +110,9 @@ impl Routing {
     async fn run(mut self) {
         while let Some(event) = self.next().await {
             match event {
-                Event::Message(Message::Request(request)) => self.on_request(request),
-                Event::Message(Message::Notification(notification)) => self.on_notification(&notification),
-                Event::Message(_) => tracing::debug!("a response to no request was dropped"),
+                Event::Message(Message::Request(request), about) => self.on_request(request, about),
+                Event::Message(Message::Notification(notification), _) => self.on_notification(&notification),
+                Event::Message(..) => tracing::debug!("a response to no request was dropped"),
                 Event::Answered(id) => self.on_answered(id),
                 Event::Lost(error) => self.on_lost(error),
                 Event::Found => self.is_lost = false,
@@ -118,14 +126,14 @@ impl Routing {
         tokio::select! {
             biased;
             Some(done) = self.running.join_next() => Some(Event::Answered(done.unwrap_or(None))),
-            message = self.inbox.next(), if takes_answers => message.map(Event::Message),
+            message = self.inbox.take(), if takes_answers => message.map(|(message, about)| Event::Message(message, about)),
             error = self.inbox.until_lost(), if !self.is_lost => Some(Event::Lost(error)),
             () = self.inbox.until_found(), if self.is_lost => Some(Event::Found),
         }
     }
 
     /// A question takes as long as its user; what the protocol itself asks never waits behind one.
-    fn on_request(&mut self, request: Request) {
+    fn on_request(&mut self, request: Request, about: Option<RequestId>) {
         let revision = self.agreed.get().copied();
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
             tracing::debug!("a request of a server that may ask nothing was ignored");
@@ -134,20 +142,28 @@ impl Routing {
         } else if self.by_id.contains_key(&request.id) {
             self.reply(&request, Err(ErrorObject::new(code::INVALID_REQUEST, "the id is in use")));
         } else if self.by_id.len() < self.limits.in_flight {
-            self.answer(request, revision);
+            self.answer(request, about);
         } else if self.waiting.len() < self.limits.waiting {
-            self.waiting.push_back(request);
+            self.waiting.push_back((request, about));
         } else {
             self.reply(&request, Err(ErrorObject::new(code::INTERNAL_ERROR, "too many requests")));
         }
     }
 
-    fn answer(&mut self, request: Request, revision: Option<Revision>) {
+    /// A question is answered by whoever's the call is that it is about.
+    fn answer(&mut self, request: Request, about: Option<RequestId>) {
         let (handlers, sending, id) = (self.handlers.clone(), self.sending(), request.id.clone());
-        let observed = self.observed(&request);
+        let (observed, whose) = (self.observed(&request), self.passing.whose(about.as_ref()));
         let running = self.running.spawn(async move {
-            let revision = revision.unwrap_or(Revision::LATEST_LEGACY);
-            let answer = handlers.answer(&request.method, request.params.as_ref(), revision).await;
+            let revision = sending.revision.unwrap_or(Revision::LATEST_LEGACY);
+            let answer = match whose {
+                Whose::Ours => handlers.answer(&request.method, request.params.as_ref(), revision).await,
+                Whose::Unclear => Err(unclear()),
+                Whose::Call(asker) => {
+                    let asked = InputRequest { method: request.method.to_string(), params: request.params.clone() };
+                    Question::put(asked, &asker).await
+                }
+            };
             let answer = answer.map_err(|error| object(&request.method, error));
             sending.observers.answered(observed, || outcome(&answer));
             sending.send(frame(&request.id, answer)).await;
@@ -174,9 +190,9 @@ impl Routing {
             self.by_id.retain(|_, running| !running.is_finished());
         }
         if self.by_id.len() < self.limits.in_flight
-            && let Some(request) = self.waiting.pop_front()
+            && let Some((request, about)) = self.waiting.pop_front()
         {
-            self.answer(request, self.agreed.get().copied());
+            self.answer(request, about);
         }
     }
 
@@ -197,7 +213,7 @@ impl Routing {
     fn on_cancelled(&mut self, params: Option<&Raw>) {
         let id = params.and_then(|params| params.member("requestId"));
         let Some(id) = id.and_then(|id| RequestId::parse_shared(id, self.limits.id_bytes).ok()) else { return };
-        self.waiting.retain(|request| request.id != id);
+        self.waiting.retain(|(request, _)| request.id != id);
         if let Some(running) = self.by_id.remove(&id) {
             running.abort();
         }
@@ -279,6 +295,11 @@ fn outcome(answer: &Result<Raw, ErrorObject>) -> Outcome {
         Ok(_) => Outcome::Completed,
         Err(error) => Outcome::Error { code: error.code },
     }
+}
+
+fn unclear() -> Error {
+    let why = "several calls are under way, and the question does not say which of them it is about";
+    Error::from_object(ErrorObject::new(code::INTERNAL_ERROR, why))
 }
 
 /// What the server is told: what a handler has for it, and of all else only that it failed.

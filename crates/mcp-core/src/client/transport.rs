@@ -228,7 +228,7 @@ pub fn about_request(notification: &Notification, most: usize) -> Option<Request
 /// Where a transport puts what the server sends on its own: requests, and notifications about no request.
 #[derive(Debug, Clone)]
 pub struct Inbox {
-    mailbox: Arc<Mailbox<Message>>,
+    mailbox: Arc<Mailbox<(Message, Option<RequestId>)>>,
     /// Why nothing more comes in, once that is so.
     lost: Arc<watch::Sender<Option<Arc<Error>>>>,
     pub(crate) observers: Observers,
@@ -277,8 +277,17 @@ impl Inbox {
 
     /// Hands a message to the client, after waiting for room.
     pub async fn deliver(&self, message: Message) {
+        self.put(message, None).await;
+    }
+
+    /// The same for one that came with the answer to a request of the client's, and is about that one.
+    pub async fn deliver_about(&self, request: &RequestId, message: Message) {
+        self.put(message, Some(request.clone())).await;
+    }
+
+    async fn put(&self, message: Message, about: Option<RequestId>) {
         let bytes = message.size();
-        self.mailbox.put(message, bytes).await;
+        self.mailbox.put((message, about), bytes).await;
     }
 
     /// Tells the client's observers, or the log, of an error that is no request's. `transport` is what the transport is called.
@@ -288,6 +297,11 @@ impl Inbox {
 
     /// The next message, which the client takes. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Message> {
+        self.take().await.map(|(message, _)| message)
+    }
+
+    /// The same, with the request that it is about.
+    pub(crate) async fn take(&self) -> Option<(Message, Option<RequestId>)> {
         self.mailbox.pop().await
     }
 }

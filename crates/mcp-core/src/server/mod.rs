@@ -20,6 +20,7 @@ mod legacy;
 #[cfg(feature = "log-layer")]
 mod log_layer;
 mod modern;
+mod mount;
 mod outlet;
 mod peer;
 mod prompt;
@@ -60,6 +61,7 @@ use tokio_util::sync::CancellationToken;
 
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
 pub use modern::StateKeys;
+pub use mount::Mount;
 pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
 pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};

@@ -129,6 +129,12 @@ macro_rules! describes_itself {
                 self
             }
 
+            /// The same with all that another says of itself.
+            pub(crate) fn defined(mut self, definition: $definition) -> Self {
+                self.definition = definition;
+                self
+            }
+
             /// What it says of itself.
             #[must_use]
             pub fn definition(&self) -> &$definition {
