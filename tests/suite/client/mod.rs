@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
 
 mod answers;
+mod auto;
 mod cancel;
 mod envelope;
 mod era;

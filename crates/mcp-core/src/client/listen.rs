@@ -91,7 +91,7 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`Client::listen`].
-    pub async fn again(&self) -> Result<Self, Error> {
+    pub async fn again(&mut self) -> Result<Self, Error> {
         self.client.listen(self.acknowledged.clone()).await
     }
 
