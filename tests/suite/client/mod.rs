@@ -11,11 +11,14 @@ mod era;
 mod errors;
 mod handshake;
 mod http;
+mod http_session;
 mod load;
 mod metadata;
 mod progress;
 mod results;
 mod sse;
+mod sse_listen;
+mod sse_resume;
 mod stdio;
 mod tools;
 

@@ -5,7 +5,7 @@ use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -28,6 +28,10 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
     /// The body as JSON; null where it is none.
     pub(crate) body: Value,
+    /// When it was there.
+    pub(crate) at: Instant,
+    /// Which of the connections it came on, counted from 0.
+    pub(crate) connection: usize,
 }
 
 impl Request {
@@ -268,9 +272,14 @@ impl HttpPeer {
         format!("{}/mcp", self.origin())
     }
 
-    /// What came so far.
+    /// What came so far, but for GETs: that of a client that listens comes when it comes.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.log.requests.lock().unwrap().clone()
+        self.log.requests.lock().unwrap().iter().filter(|request| request.verb != "GET").cloned().collect()
+    }
+
+    /// The GETs that came so far.
+    pub(crate) fn gets(&self) -> Vec<Request> {
+        self.log.requests.lock().unwrap().iter().filter(|request| request.verb == "GET").cloned().collect()
     }
 
     /// The methods of JSON-RPC that came, and `DELETE` and its like for what is no POST.
@@ -294,6 +303,15 @@ impl HttpPeer {
     pub(crate) async fn given_up(&self, method: &str) {
         let is_given_up = |log: &Log| log.given_up.lock().unwrap().iter().any(|request| request.method() == method);
         self.wait(&format!("{method} is given up"), is_given_up).await;
+    }
+
+    /// Waits until the client gave up a GET.
+    ///
+    /// # Panics
+    /// When it does not within 10 s.
+    pub(crate) async fn hung_up(&self) {
+        self.wait("a GET is given up", |log| log.given_up.lock().unwrap().iter().any(|request| request.verb == "GET"))
+            .await;
     }
 
     async fn wait(&self, what: &str, reached: impl Fn(&Log) -> bool) {
@@ -328,8 +346,17 @@ pub(crate) fn modern(rule: impl Fn(&Request) -> Answer + Send + Sync + 'static) 
     }
 }
 
-/// Refuses `server/discover` as servers of `revision` do, and shakes hands without a session; the rest is `rule`'s.
+/// Refuses `server/discover` as servers of `revision` do, and shakes hands without a session; other POSTs are `rule`'s, and
+/// there is no stream to GET.
 pub(crate) fn legacy(
+    revision: &'static str,
+    rule: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+) -> impl Fn(&Request) -> Answer {
+    listening(revision, move |request| if request.verb == "GET" { Answer::status(405) } else { rule(request) })
+}
+
+/// The same, and what is to GET is `rule`'s too.
+pub(crate) fn listening(
     revision: &'static str,
     rule: impl Fn(&Request) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Request) -> Answer {
@@ -356,15 +383,17 @@ pub(crate) fn with_session(rule: impl Fn(&Request) -> Answer) -> impl Fn(&Reques
 async fn accept(listener: TcpListener, log: Arc<Log>, rule: Arc<Rule>) {
     // Dropped with this task, and with them the connections.
     let mut connections = tokio::task::JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(converse(stream, log.clone(), rule.clone()));
+    for number in 0.. {
+        let Ok((stream, _)) = listener.accept().await else { return };
+        connections.spawn(converse(stream, number, log.clone(), rule.clone()));
     }
 }
 
 /// Answers on one connection until either side has had enough.
-async fn converse(mut stream: TcpStream, log: Arc<Log>, rule: Arc<Rule>) {
+async fn converse(mut stream: TcpStream, number: usize, log: Arc<Log>, rule: Arc<Rule>) {
     let mut unread = Vec::new();
-    while let Some(request) = read(&mut stream, &mut unread).await {
+    while let Some(mut request) = read(&mut stream, &mut unread).await {
+        request.connection = number;
         log.requests.lock().unwrap().push(request.clone());
         log.changed.notify_waiters();
         let answer = rule(&request);
@@ -402,7 +431,8 @@ async fn read(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Request> {
         more(stream, unread).await?;
     }
     let body: Vec<u8> = unread.drain(..length).collect();
-    Some(Request { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Some(Request { verb, path, headers, body, at: Instant::now(), connection: 0 })
 }
 
 async fn more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<()> {

@@ -1,0 +1,128 @@
+//! What a user says about a server, and the transport that it makes.
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_core::{Blame, BoxFuture, Error, ErrorKind, Limits, client::IntoTransport};
+use reqwest::{Url, redirect};
+
+use super::{
+    HttpTransport,
+    target::{Target, UserHeaders},
+};
+
+/// A server to be spoken to over Streamable HTTP, or, where it knows no better, over the transport of 2024-11-05.
+///
+/// Connections are pooled. Redirects are followed within the origin where they keep method and body (307, 308), and no
+/// others.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), mcp_core::Error> {
+/// let client = mcp_core::Client::connect(mcp_http::Http::new("http://127.0.0.1:8080/mcp")).await?;
+/// # client.disconnect().await; Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server is spoken to by connecting to it"]
+pub struct Http {
+    url: String,
+    headers: UserHeaders,
+    client: Option<reqwest::Client>,
+}
+
+impl Http {
+    /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
+    /// unless a [`header`](Self::header) of that name is given.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: UserHeaders::default(), client: None }
+    }
+
+    /// Adds a header to every request. Headers that are the protocol's own (`Content-Type`, `Accept`, `Last-Event-ID`, all
+    /// that begin with `Mcp-`) are not a user's to give, and left out.
+    pub fn header(mut self, name: HeaderName, mut value: HeaderValue) -> Self {
+        // It may be a credential, which no debug output and no HTTP/2 table shall keep.
+        value.set_sensitive(true);
+        self.headers.fixed.append(name, value);
+        self
+    }
+
+    /// Asks `headers` for headers before every request, as for a token that expires. They take the place of a
+    /// [`header`](Self::header) of the same name. If it fails, so does the request, with that error.
+    ///
+    /// It is asked for each HTTP request by itself, so what takes long should be kept. What it gives goes nowhere but to
+    /// the server's own origin.
+    ///
+    /// ```no_run
+    /// use mcp_http::{Http, http::{HeaderMap, HeaderValue, header::AUTHORIZATION}};
+    ///
+    /// # async fn fresh_token() -> Result<String, mcp_core::Error> { Ok(String::new()) }
+    /// let server = Http::new("https://mcp.example.com/mcp").headers_with(|| async {
+    ///     let token = fresh_token().await?;
+    ///     let value = HeaderValue::try_from(format!("Bearer {token}"))
+    ///         .map_err(|error| mcp_core::Error::caused(mcp_core::ErrorKind::InvalidParams, "a bad token", error))?;
+    ///     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    /// });
+    /// ```
+    pub fn headers_with<F>(mut self, headers: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<HeaderMap, Error>> + Send + 'static,
+    {
+        let asked = move || -> BoxFuture<'static, Result<HeaderMap, Error>> { Box::pin(headers()) };
+        self.headers.asked = Some(Arc::new(asked));
+        self
+    }
+
+    /// Uses this client instead of one of its own; its rules on redirects are its own too.
+    pub fn client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+}
+
+/// URL and headers may be secrets.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+impl IntoTransport for Http {
+    type Transport = HttpTransport;
+
+    fn into_transport(self, limits: &Limits) -> Result<HttpTransport, Error> {
+        let client = match self.client {
+            Some(client) => client,
+            None => pooled()?,
+        };
+        let url = parse(&self.url)?;
+        Ok(HttpTransport::new(Target { client, url, headers: self.headers, limits: limits.clone() }))
+    }
+}
+
+/// The URL may hold a secret, so the error does not show it.
+fn parse(url: &str) -> Result<Url, Error> {
+    let invalid = |why: &str| Error::new(ErrorKind::InvalidParams, format!("the server's URL is no good: {why}"));
+    let url = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
+    if matches!(url.scheme(), "http" | "https") {
+        Ok(url)
+    } else {
+        Err(invalid("it must begin with http:// or https://"))
+    }
+}
+
+fn pooled() -> Result<reqwest::Client, Error> {
+    let policy = redirect::Policy::custom(|attempt| {
+        let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
+        let same_origin = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+        if keeps_the_request && same_origin && attempt.previous().len() < 10 {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    let failed = |error| Error::caused(ErrorKind::TransportError, "no HTTP client can be made", error);
+    reqwest::Client::builder()
+        .redirect(policy)
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| failed(error).blaming(Blame::Local))
+}
