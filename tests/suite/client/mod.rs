@@ -11,6 +11,7 @@ mod era;
 mod errors;
 mod handshake;
 mod http;
+mod http_headers;
 mod http_session;
 mod load;
 mod metadata;
