@@ -12,6 +12,7 @@ mod errors;
 mod handshake;
 mod http;
 mod http_headers;
+mod http_old;
 mod http_session;
 mod load;
 mod metadata;

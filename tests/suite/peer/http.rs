@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -80,13 +80,18 @@ impl fmt::Debug for Hook {
 enum Piece {
     Bytes(Vec<u8>),
     Pause(Duration),
+    /// What comes out of there, until it ends.
+    From(Source),
 }
+
+type Source = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>>;
 
 impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(200)])),
             Self::Pause(pause) => write!(f, "{pause:?}"),
+            Self::From(_) => f.write_str("what is still to come"),
         }
     }
 }
@@ -196,6 +201,13 @@ impl Answer {
     /// The same, and after a while more of the body.
     pub(crate) fn then(mut self, pause: Duration, more: impl Into<Vec<u8>>) -> Self {
         self.pieces.extend([Piece::Pause(pause), Piece::Bytes(more.into())]);
+        self.sized = false;
+        self
+    }
+
+    /// The same, and then all that comes out of there: the body ends with it.
+    pub(crate) fn then_from(mut self, source: Source) -> Self {
+        self.pieces.push(Piece::From(source));
         self.sized = false;
         self
     }
@@ -501,12 +513,28 @@ async fn speak(stream: &mut TcpStream, request: &Request, answer: &Answer) -> bo
         let written = match piece {
             Piece::Pause(pause) => idle(stream, *pause).await,
             Piece::Bytes(bytes) => stream.write_all(&chunks(&fill_in(bytes, &id), &answer.cut)).await.is_ok(),
+            Piece::From(source) => pass_on(stream, source).await,
         };
         if !written {
             return false;
         }
     }
     bodiless || answer.end != End::Finish || stream.write_all(b"0\r\n\r\n").await.is_ok()
+}
+
+/// False if the client closed the connection meanwhile.
+async fn pass_on(stream: &mut TcpStream, source: &Source) -> bool {
+    let mut source = source.lock().await;
+    loop {
+        let text = tokio::select! {
+            text = source.recv() => text,
+            _ = idle(stream, Duration::from_secs(600)) => return false,
+        };
+        let Some(text) = text else { return true };
+        if stream.write_all(&chunks(text.as_bytes(), &Cut::Nowhere)).await.is_err() {
+            return false;
+        }
+    }
 }
 
 fn fill_in(body: &[u8], id: &str) -> Vec<u8> {

@@ -19,7 +19,7 @@ use std::{
 
 use futures_util::stream;
 use mcp_core::{
-    BoxFuture, Era, Error,
+    Blame, BoxFuture, Era, Error,
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport},
     method::{Initialize, Method},
 };
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 use cancel::CancelOnDrop;
 pub use config::Http;
-use legacy::{AbortOnDrop, Resume, Session};
+use legacy::{AbortOnDrop, OldAnswers, OldSse, Resume, Session, may_be_old};
 use read::{Answers, Reading};
 use target::{Target, carries_session, drain};
 
@@ -52,6 +52,15 @@ struct State {
     session: Session,
     /// What reads the stream for what belongs to no call.
     listening: Option<AbortOnDrop>,
+    /// The connection, where the server knows the transport of 2024-11-05 alone.
+    old: Option<Arc<OldSse>>,
+}
+
+/// What a message is sent by.
+struct Connection {
+    inbox: Inbox,
+    session: Session,
+    old: Option<Arc<OldSse>>,
 }
 
 /// URL, headers and session may all be secrets.
@@ -98,6 +107,9 @@ impl Transport for HttpTransport {
         let mut state = self.0.state();
         state.session.revision = Some(to.revision);
         let Some(inbox) = state.inbox.clone() else { return };
+        if state.old.is_some() {
+            return;
+        }
         state.listening = legacy::listen(&self.0.target, state.session.clone(), inbox);
     }
 
@@ -105,7 +117,7 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let state = std::mem::take(&mut *self.0.state());
             self.0.closed.send_replace(true);
-            drop(state.listening);
+            drop((state.listening, state.old));
             state.session.end(&self.0.target).await;
         })
     }
@@ -121,6 +133,7 @@ struct Asked {
 enum Stage {
     Unsent(Outgoing),
     Reading(Answers),
+    Waiting(OldAnswers),
     Done,
 }
 
@@ -147,12 +160,13 @@ impl Stage {
     async fn next(&mut self, endpoint: &Endpoint) -> Option<Result<Incoming, Error>> {
         if let Self::Unsent(out) = self {
             match endpoint.exchange(out).await {
-                Ok(answers) => *self = Self::Reading(answers),
+                Ok(stage) => *self = stage,
                 Err(error) => return Some(Err(error)),
             }
         }
         match self {
             Self::Reading(answers) => answers.next().await,
+            Self::Waiting(answers) => answers.next().await,
             Self::Unsent(_) | Self::Done => None,
         }
     }
@@ -169,32 +183,54 @@ impl Endpoint {
     }
 
     /// What is known of the connection right now.
-    fn connection(&self) -> Result<(Inbox, Session), Error> {
+    fn connection(&self) -> Result<Connection, Error> {
         let state = self.state();
         let inbox = state.inbox.clone().ok_or_else(Error::not_connected)?;
-        Ok((inbox, state.session.clone()))
+        Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone() })
     }
 
-    async fn exchange(&self, out: &Outgoing) -> Result<Answers, Error> {
-        let (inbox, mut session) = self.connection()?;
+    async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
+        let Connection { inbox, mut session, old } = self.connection()?;
+        if let Some(old) = old {
+            return old.ask(&self.target, out).await.map(Stage::Waiting);
+        }
         let response = self.target.post(out, &session).await?;
+        let status = response.status();
         if carries_session(out) && session.is_lost(&response) {
             return Err(legacy::lost(response));
         }
-        if out.calls(Initialize::NAME) && response.status().is_success() {
+        let is_handshake = out.calls(Initialize::NAME);
+        if is_handshake && status.is_success() {
             session = Session::begun(&response);
             self.state().session = session.clone();
         }
         let is_modern = out.revision.is_some_and(|revision| revision.era() == Era::Modern);
         let resume = (!is_modern).then(|| Resume::new(&self.target, session));
         let target = Arc::clone(&self.target);
-        let reading = Reading { id: out.id.clone(), revision: out.revision, inbox, target };
-        read::replies(response, reading, resume).await
+        let reading = Reading { id: out.id.clone(), revision: out.revision, inbox: inbox.clone(), target };
+        match read::replies(response, reading, resume).await {
+            Err(refusal) if is_handshake && may_be_old(status) => self.fall_back(out, inbox, refusal).await,
+            replies => replies.map(Stage::Reading),
+        }
+    }
+
+    /// Shakes hands over the transport of 2024-11-05, if the server that would not do it otherwise has that.
+    async fn fall_back(&self, out: &Outgoing, inbox: Inbox, refusal: Error) -> Result<Stage, Error> {
+        let old = match OldSse::connect(&self.target, inbox).await {
+            Ok(Some(old)) => Arc::new(old),
+            Ok(None) => return Err(refusal),
+            Err(error) => return Err(neither(&refusal, error)),
+        };
+        self.state().old = Some(Arc::clone(&old));
+        old.ask(&self.target, out).await.map(Stage::Waiting)
     }
 
     /// Sends what has no answer. Whatever the body of the response is, nothing in it is one.
     async fn tell(&self, out: &Outgoing) -> Result<(), Error> {
-        let (_, session) = self.connection()?;
+        let Connection { session, old, .. } = self.connection()?;
+        if let Some(old) = old {
+            return old.tell(&self.target, out).await;
+        }
         let response = self.target.post(out, &session).await?;
         if response.status().is_success() {
             drain(response);
@@ -204,5 +240,15 @@ impl Endpoint {
         } else {
             Err(refused::refused(response).await)
         }
+    }
+}
+
+/// Neither transport worked, and the second not for want of trying.
+fn neither(refusal: &Error, error: Error) -> Error {
+    let message = format!("{refusal}; over HTTP+SSE, {error}");
+    let neither = Error::caused(error.kind(), message, error).blaming(Blame::Peer);
+    match refusal.status() {
+        Some(status) => neither.with_status(status),
+        None => neither,
     }
 }

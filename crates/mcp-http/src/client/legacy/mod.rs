@@ -3,6 +3,7 @@
 
 mod cursor;
 mod listen;
+mod old_sse;
 mod resume;
 mod stream;
 
@@ -11,7 +12,11 @@ use mcp_core::{Blame, Error, ErrorKind, Revision};
 use reqwest::{Response, StatusCode};
 use tokio::{task::AbortHandle, time::timeout};
 
-pub(super) use self::{listen::listen, resume::Resume};
+pub(super) use self::{
+    listen::listen,
+    old_sse::{OldAnswers, OldSse, may_be_old},
+    resume::Resume,
+};
 use super::target::{Target, drain};
 use crate::headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 
