@@ -13,6 +13,8 @@ mod handshake;
 mod http;
 mod http_headers;
 mod http_old;
+mod http_pool;
+mod http_redirects;
 mod http_session;
 mod load;
 mod metadata;

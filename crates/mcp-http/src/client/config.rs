@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_core::{Blame, BoxFuture, Error, ErrorKind, Limits, client::IntoTransport};
-use reqwest::{Url, redirect};
+use reqwest::{StatusCode, Url, redirect};
 
 use super::{
     HttpTransport,
@@ -71,10 +71,31 @@ impl Http {
         self
     }
 
-    /// Uses this client instead of one of its own; its rules on redirects are its own too.
+    /// Uses this client instead of one of its own; its rules on redirects are its own too, unless it was given
+    /// [these](Self::redirects).
     pub fn client(mut self, client: reqwest::Client) -> Self {
         self.client = Some(client);
         self
+    }
+
+    /// Which redirects are followed: those within the origin that keep method and body, ten at most. So no credentials go
+    /// to another origin, and none from `https` to `http`.
+    ///
+    /// ```
+    /// use mcp_http::{Http, reqwest};
+    ///
+    /// # fn example() -> Result<(), reqwest::Error> {
+    /// let client = reqwest::Client::builder().redirect(Http::redirects()).user_agent("mine").build()?;
+    /// let server = Http::new("https://mcp.example.com/mcp").client(client);
+    /// # drop(server); Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    #[must_use]
+    pub fn redirects() -> redirect::Policy {
+        redirect::Policy::custom(|attempt| {
+            let follows = attempt.previous().last().is_some_and(|from| keeps(attempt.status(), from, attempt.url()));
+            if follows && attempt.previous().len() < 10 { attempt.follow() } else { attempt.stop() }
+        })
     }
 }
 
@@ -110,19 +131,42 @@ fn parse(url: &str) -> Result<Url, Error> {
 }
 
 fn pooled() -> Result<reqwest::Client, Error> {
-    let policy = redirect::Policy::custom(|attempt| {
-        let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
-        let same_origin = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
-        if keeps_the_request && same_origin && attempt.previous().len() < 10 {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    });
     let failed = |error| Error::caused(ErrorKind::TransportError, "no HTTP client can be made", error);
     reqwest::Client::builder()
-        .redirect(policy)
+        .redirect(Http::redirects())
         .tcp_nodelay(true)
         .build()
         .map_err(|error| failed(error).blaming(Blame::Local))
+}
+
+/// Whether a redirect is to the same origin, and to the same request there.
+fn keeps(status: StatusCode, from: &Url, to: &Url) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) && from.origin() == to.origin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_keeps_the_request_and_the_origin_or_is_none() {
+        let from = Url::parse("https://host/mcp").unwrap();
+        for (to, expected) in [
+            ("https://host/mcp/", true),
+            ("https://host:443/elsewhere?a=b", true),
+            ("http://host/mcp", false),
+            ("http://host:443/mcp", false),
+            ("https://host:8443/mcp", false),
+            ("https://other/mcp", false),
+            ("https://sub.host/mcp", false),
+            ("https://host@other/mcp", false),
+            ("file:///mcp", false),
+        ] {
+            let to = Url::parse(to).unwrap();
+            for status in 300..310 {
+                let keeps = keeps(StatusCode::from_u16(status).unwrap(), &from, &to);
+                assert_eq!(keeps, expected && matches!(status, 307 | 308), "{status} {to}");
+            }
+        }
+    }
 }
