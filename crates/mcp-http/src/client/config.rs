@@ -10,6 +10,7 @@ use super::{
     HttpTransport,
     target::{Target, UserHeaders},
 };
+use crate::defaults::DEFAULT_CALLS_AT_ONCE;
 
 /// A server to be spoken to over Streamable HTTP, or, where it knows no better, over the transport of 2024-11-05.
 ///
@@ -27,13 +28,14 @@ pub struct Http {
     url: String,
     headers: UserHeaders,
     client: Option<reqwest::Client>,
+    calls: usize,
 }
 
 impl Http {
     /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
     /// unless a [`header`](Self::header) of that name is given.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: UserHeaders::default(), client: None }
+        Self { url: url.into(), headers: UserHeaders::default(), client: None, calls: DEFAULT_CALLS_AT_ONCE }
     }
 
     /// Adds a header to every request. Headers that are the protocol's own (`Content-Type`, `Accept`, `Last-Event-ID`, all
@@ -68,6 +70,16 @@ impl Http {
     {
         let asked = move || -> BoxFuture<'static, Result<HeaderMap, Error>> { Box::pin(headers()) };
         self.headers.asked = Some(Arc::new(asked));
+        self
+    }
+
+    /// How many calls are under way at once; more wait their turn, and their time runs meanwhile. At least 1. Default
+    /// [`DEFAULT_CALLS_AT_ONCE`].
+    ///
+    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and the
+    /// streams of the legacy era are not counted, so that nothing waits for a call that waits for it.
+    pub fn calls_at_once(mut self, calls: usize) -> Self {
+        self.calls = calls;
         self
     }
 
@@ -115,7 +127,8 @@ impl IntoTransport for Http {
             None => pooled()?,
         };
         let url = parse(&self.url)?;
-        Ok(HttpTransport::new(Target { client, url, headers: self.headers, limits: limits.clone() }))
+        let target = Target { client, url, headers: self.headers, limits: limits.clone() };
+        Ok(HttpTransport::new(target, self.calls))
     }
 }
 

@@ -23,7 +23,7 @@ use mcp_core::{
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport},
     method::{Initialize, Method},
 };
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use cancel::CancelOnDrop;
 pub use config::Http;
@@ -41,6 +41,8 @@ pub struct HttpTransport(Arc<Endpoint>);
 struct Endpoint {
     target: Arc<Target>,
     state: Mutex<State>,
+    /// One for each call that may be under way.
+    turns: Arc<Semaphore>,
     /// Becomes true, once.
     closed: watch::Sender<bool>,
 }
@@ -71,10 +73,14 @@ impl fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    fn new(target: Target) -> Self {
-        let endpoint =
-            Endpoint { target: Arc::new(target), state: Mutex::default(), closed: watch::Sender::new(false) };
-        Self(Arc::new(endpoint))
+    fn new(target: Target, calls_at_once: usize) -> Self {
+        let turns = Semaphore::new(calls_at_once.clamp(1, Semaphore::MAX_PERMITS));
+        Self(Arc::new(Endpoint {
+            target: Arc::new(target),
+            state: Mutex::default(),
+            turns: Arc::new(turns),
+            closed: watch::Sender::new(false),
+        }))
     }
 }
 
@@ -86,8 +92,7 @@ impl Transport for HttpTransport {
     }
 
     fn request(&self, out: Outgoing) -> Replies {
-        let cancel = CancelOnDrop::new(&self.0, &out);
-        let asked = Asked { endpoint: self.0.clone(), stage: Stage::Unsent(out), cancel };
+        let asked = Asked { endpoint: self.0.clone(), stage: Stage::Unsent(out), turn: None };
         Replies::new(stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
     }
 
@@ -127,7 +132,13 @@ impl Transport for HttpTransport {
 struct Asked {
     endpoint: Arc<Endpoint>,
     stage: Stage,
+    turn: Option<Turn>,
+}
+
+/// What a request has that is under way.
+struct Turn {
     cancel: CancelOnDrop,
+    _turn: OwnedSemaphorePermit,
 }
 
 enum Stage {
@@ -140,34 +151,42 @@ enum Stage {
 impl Asked {
     /// What comes back next; after anything but a notification, nothing does.
     async fn next(&mut self) -> Option<Result<Incoming, Error>> {
+        let endpoint = Arc::clone(&self.endpoint);
         let item = tokio::select! {
             biased;
-            () = self.endpoint.until_closed() => Some(Err(Error::not_connected())),
-            item = self.stage.next(&self.endpoint) => item,
+            () = endpoint.until_closed() => Some(Err(Error::not_connected())),
+            item = self.step() => item,
         };
         if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
-            self.cancel.disarm();
-            let stage = std::mem::replace(&mut self.stage, Stage::Done);
-            if let (Stage::Reading(answers), Some(Ok(_))) = (stage, &item) {
-                answers.finish();
-            }
+            self.end(matches!(item, Some(Ok(_))));
         }
         item
     }
-}
 
-impl Stage {
-    async fn next(&mut self, endpoint: &Endpoint) -> Option<Result<Incoming, Error>> {
-        if let Self::Unsent(out) = self {
-            match endpoint.exchange(out).await {
-                Ok(stage) => *self = stage,
+    async fn step(&mut self) -> Option<Result<Incoming, Error>> {
+        if let Stage::Unsent(out) = &self.stage {
+            // It is never closed. A request that is given up before its turn was not sent, and needs no cancelling.
+            let turn = Arc::clone(&self.endpoint.turns).acquire_owned().await.ok()?;
+            self.turn = Some(Turn { cancel: CancelOnDrop::new(&self.endpoint, out), _turn: turn });
+            match self.endpoint.exchange(out).await {
+                Ok(stage) => self.stage = stage,
                 Err(error) => return Some(Err(error)),
             }
         }
-        match self {
-            Self::Reading(answers) => answers.next().await,
-            Self::Waiting(answers) => answers.next().await,
-            Self::Unsent(_) | Self::Done => None,
+        match &mut self.stage {
+            Stage::Reading(answers) => answers.next().await,
+            Stage::Waiting(answers) => answers.next().await,
+            Stage::Unsent(_) | Stage::Done => None,
+        }
+    }
+
+    fn end(&mut self, is_answered: bool) {
+        if let Some(mut turn) = self.turn.take() {
+            turn.cancel.disarm();
+        }
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Reading(answers) if is_answered => answers.finish(),
+            _ => {}
         }
     }
 }
