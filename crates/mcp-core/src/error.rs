@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, time::Duration};
 
 use mcp_jsonrpc::{ErrorObject, code};
 
@@ -17,6 +17,7 @@ struct Inner {
     object: Option<ErrorObject>,
     status: Option<u16>,
     challenges: Vec<String>,
+    retry_after: Option<Duration>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -122,6 +123,7 @@ impl Error {
             object: None,
             status: None,
             challenges: Vec::new(),
+            retry_after: None,
             source: None,
         }))
     }
@@ -184,6 +186,13 @@ impl Error {
         self
     }
 
+    /// The same error with the time for which the peer wants to be left alone.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
     /// The same error with the blame put elsewhere.
     #[must_use]
     pub fn blaming(mut self, blame: Blame) -> Self {
@@ -216,6 +225,13 @@ impl Error {
     #[must_use]
     pub fn challenges(&self) -> &[String] {
         &self.0.challenges
+    }
+
+    /// How long to wait before asking again, where an HTTP response of status 429 or 503 said it. Nothing is asked again by
+    /// itself. It may be any time at all: whoever waits for it should have a limit of their own.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// What the peer answered, where the error is an answer.

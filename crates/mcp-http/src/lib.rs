@@ -30,7 +30,7 @@ mod server;
 pub use axum;
 #[cfg(feature = "client")]
 pub use client::{Http, HttpTransport};
-pub use defaults::{DEFAULT_EVENT_LIFETIME, DEFAULT_REPLAY_CAPACITY};
+pub use defaults::{DEFAULT_CALLS_AT_ONCE, DEFAULT_EVENT_LIFETIME, DEFAULT_REPLAY_CAPACITY, MAX_RETRY};
 pub use headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 pub use http;
 pub use mcp_core::DEFAULT_PATH;

@@ -184,7 +184,6 @@ async fn many_conversations_at_once_are_not_mixed_up() {
 #[tokio::test]
 async fn a_call_that_is_given_up_here_ends_there() {
     for (which, client, _gateway, _far, seen) in gateways().await {
-        println!("{which}");
         let token = CancellationToken::new();
         let started = token.clone();
         let options = CallOptions::new().cancel_with(token).on_progress(move |_| started.cancel());
@@ -205,7 +204,6 @@ async fn what_changes_there_changes_here() {
         Ok("new")
     }
     for (which, client, gateway, far, _) in gateways().await {
-        println!("{which}");
         let filter = NotificationFilter::new().tools().resource("x:asks");
         let mut changes = client.listen(filter).await.unwrap();
         assert!(changes.acknowledged().tools_list_changed, "{which}");
@@ -216,7 +214,6 @@ async fn what_changes_there_changes_here() {
         assert_eq!(soon(changes.next()).await, Some(Changed::Tools), "{which}");
         assert!(client.call::<String>("far_new", ()).await.is_err(), "{which}");
         // Until the gateway listens there, too.
-        println!("listens");
         let updated = async {
             while !far.resource_updated("x:asks") {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -224,7 +221,6 @@ async fn what_changes_there_changes_here() {
         };
         soon(updated).await;
         assert_eq!(soon(changes.next()).await, Some(Changed::Resource("x:asks".into())), "{which}");
-        println!("told");
         drop(changes);
         let forgotten = async {
             while far.resource_updated("x:asks") {

@@ -147,7 +147,7 @@ async fn a_lost_connection_is_told_from_a_good_end() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_changes_is_one_change_and_delays_no_call() {
     let updated = |number: usize| {
-        let uri = if number % 2 == 0 { "x:a" } else { "x:a/below" };
+        let uri = if number.is_multiple_of(2) { "x:a" } else { "x:a/below" };
         format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}","_meta":{{"io.modelcontextprotocol/subscriptionId":1}}}}}}"#
         )

@@ -95,6 +95,101 @@ async fn calls_over_http_are_not_mixed_up() {
     }
 }
 
+/// Far more calls than there are connections, or than a session of our server's would take at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_calls_over_http_are_all_answered_each_with_its_own() {
+    let served = mcp_test::HttpServer::start(everything_server::server()).await;
+    for (era, count) in [(Era::Modern, 10_000), (Era::Legacy, 2_000)] {
+        let limits = Limits::default().request_timeout(Duration::from_secs(300));
+        let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == era);
+        let client = Client::builder(implementation!()).limits(limits).revisions(revisions);
+        let client = soon(client.connect(Http::new(served.url()))).await.unwrap();
+        let mut calls = JoinSet::new();
+        for number in 0..count {
+            let client = client.clone();
+            calls.spawn(async move {
+                let sum: i64 = client.call("add", json!({ "a": number, "b": 1 })).await.unwrap();
+                assert_eq!(sum, number + 1);
+            });
+        }
+        calls.join_all().await;
+        soon(client.disconnect()).await;
+    }
+}
+
+/// So many at once and no more; who is given up while it waits was never sent.
+#[tokio::test]
+async fn calls_over_http_wait_their_turn() {
+    const AT_ONCE: usize = 3;
+    for era in ERAS {
+        let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (count, top) = (now.clone(), most.clone());
+        let rule = move |request: &Request| {
+            if request.method() != "tools/call" {
+                return Answer::status(202);
+            }
+            top.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let done = count.clone();
+            let left = move || _ = done.fetch_sub(1, Ordering::SeqCst);
+            Answer::result(text("b")).after(Duration::from_millis(50)).on_writing(left)
+        };
+        let server = match era {
+            Era::Modern => HttpPeer::start(http::modern(rule)).await,
+            _ => HttpPeer::start(http::legacy("2025-11-25", rule)).await,
+        };
+        let client = soon(connect_in(era, Http::new(server.url()).calls_at_once(AT_ONCE))).await.unwrap();
+        let mut calls = JoinSet::new();
+        for _ in 0..5 * AT_ONCE {
+            let client = client.clone();
+            calls.spawn(async move { client.call::<String>("a", ()).await.unwrap() });
+        }
+        let are_called = |seen: &[Request]| seen.iter().filter(|seen| seen.method() == "tools/call").count() >= AT_ONCE;
+        server.until("all turns are taken", are_called).await;
+        let options = CallOptions::new().timeout(Duration::from_millis(1));
+        let error = soon(client.call_with::<String>("a", (), options)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        soon(calls.join_all()).await;
+        assert!(most.load(Ordering::SeqCst) <= AT_ONCE, "{} at once", most.load(Ordering::SeqCst));
+        let methods = server.methods();
+        assert_eq!(methods.iter().filter(|method| *method == "tools/call").count(), 5 * AT_ONCE);
+        assert!(!methods.iter().any(|method| method == "notifications/cancelled"), "{methods:?}");
+    }
+}
+
+/// A measurement: what a call costs beside the bare request that it makes, in turns. Run it with
+/// `cargo test --release -p suite -- --ignored --nocapture a_call_beside_a_bare_post`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn a_call_beside_a_bare_post() {
+    const ROUNDS: usize = 9;
+    const CALLS: usize = 3000;
+    let server = HttpPeer::start(http::modern(|_| Answer::result(text("b")))).await;
+    let client = soon(over_http(&server.url())).await.unwrap();
+    client.call::<String>("a", ()).await.unwrap();
+    let same = server.requests().pop().unwrap();
+    let (bare, url) = (mcp_suite::http::reqwest::Client::builder().tcp_nodelay(true).build().unwrap(), server.url());
+    let (body, mut headers) = (Bytes::from(same.body.to_string()), ::http::HeaderMap::new());
+    for (name, value) in same.headers.iter().filter(|(name, _)| !matches!(name.as_str(), "host" | "content-length")) {
+        headers.insert(::http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
+    }
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let start = std::time::Instant::now();
+        for _ in 0..CALLS {
+            let sent = bare.post(&url).headers(headers.clone()).body(body.clone()).send();
+            assert!(!sent.await.unwrap().bytes().await.unwrap().is_empty());
+        }
+        let bare = start.elapsed();
+        let start = std::time::Instant::now();
+        for _ in 0..CALLS {
+            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+        }
+        ratios.push(bare.as_secs_f64() / start.elapsed().as_secs_f64());
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("a call has {:.2} of the rate of a bare POST ({:.2?})", ratios[ROUNDS / 2], ratios);
+}
+
 /// Frames that count how many of them are alive, and the most that ever were.
 #[derive(Clone, Default)]
 pub(super) struct Census(Arc<Counts>);

@@ -17,7 +17,7 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Answers whatever a client may ask, in either era.
 fn anything(message: &Value) -> Vec<Value> {
-    let result = match message["method"].as_str().unwrap() {
+    let result = match message["method"].as_str().unwrap_or_default() {
         "server/discover" => discovered(),
         "initialize" => initialized("2025-11-25"),
         "tools/list" => json!({ "tools": [{ "name": "a", "inputSchema": { "type": "object" } }] }),

@@ -5,14 +5,14 @@ use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -28,6 +28,10 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
     /// The body as JSON; null where it is none.
     pub(crate) body: Value,
+    /// When it was there.
+    pub(crate) at: Instant,
+    /// Which of the connections it came on, counted from 0.
+    pub(crate) connection: usize,
 }
 
 impl Request {
@@ -76,13 +80,18 @@ impl fmt::Debug for Hook {
 enum Piece {
     Bytes(Vec<u8>),
     Pause(Duration),
+    /// What comes out of there, until it ends.
+    From(Source),
 }
+
+type Source = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>>;
 
 impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(200)])),
             Self::Pause(pause) => write!(f, "{pause:?}"),
+            Self::From(_) => f.write_str("what is still to come"),
         }
     }
 }
@@ -196,6 +205,13 @@ impl Answer {
         self
     }
 
+    /// The same, and then all that comes out of there: the body ends with it.
+    pub(crate) fn then_from(mut self, source: Source) -> Self {
+        self.pieces.push(Piece::From(source));
+        self.sized = false;
+        self
+    }
+
     /// The same in two chunks.
     pub(crate) fn cut_at(mut self, at: usize) -> Self {
         (self.cut, self.sized) = (Cut::At(at), false);
@@ -268,9 +284,14 @@ impl HttpPeer {
         format!("{}/mcp", self.origin())
     }
 
-    /// What came so far.
+    /// What came so far, but for GETs: that of a client that listens comes when it comes.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.log.requests.lock().unwrap().clone()
+        self.log.requests.lock().unwrap().iter().filter(|request| request.verb != "GET").cloned().collect()
+    }
+
+    /// The GETs that came so far.
+    pub(crate) fn gets(&self) -> Vec<Request> {
+        self.log.requests.lock().unwrap().iter().filter(|request| request.verb == "GET").cloned().collect()
     }
 
     /// The methods of JSON-RPC that came, and `DELETE` and its like for what is no POST.
@@ -294,6 +315,15 @@ impl HttpPeer {
     pub(crate) async fn given_up(&self, method: &str) {
         let is_given_up = |log: &Log| log.given_up.lock().unwrap().iter().any(|request| request.method() == method);
         self.wait(&format!("{method} is given up"), is_given_up).await;
+    }
+
+    /// Waits until the client gave up a GET.
+    ///
+    /// # Panics
+    /// When it does not within 10 s.
+    pub(crate) async fn hung_up(&self) {
+        self.wait("a GET is given up", |log| log.given_up.lock().unwrap().iter().any(|request| request.verb == "GET"))
+            .await;
     }
 
     async fn wait(&self, what: &str, reached: impl Fn(&Log) -> bool) {
@@ -328,8 +358,17 @@ pub(crate) fn modern(rule: impl Fn(&Request) -> Answer + Send + Sync + 'static) 
     }
 }
 
-/// Refuses `server/discover` as servers of `revision` do, and shakes hands without a session; the rest is `rule`'s.
+/// Refuses `server/discover` as servers of `revision` do, and shakes hands without a session; other POSTs are `rule`'s, and
+/// there is no stream to GET.
 pub(crate) fn legacy(
+    revision: &'static str,
+    rule: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+) -> impl Fn(&Request) -> Answer {
+    listening(revision, move |request| if request.verb == "GET" { Answer::status(405) } else { rule(request) })
+}
+
+/// The same, and what is to GET is `rule`'s too.
+pub(crate) fn listening(
     revision: &'static str,
     rule: impl Fn(&Request) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Request) -> Answer {
@@ -356,15 +395,17 @@ pub(crate) fn with_session(rule: impl Fn(&Request) -> Answer) -> impl Fn(&Reques
 async fn accept(listener: TcpListener, log: Arc<Log>, rule: Arc<Rule>) {
     // Dropped with this task, and with them the connections.
     let mut connections = tokio::task::JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(converse(stream, log.clone(), rule.clone()));
+    for number in 0.. {
+        let Ok((stream, _)) = listener.accept().await else { return };
+        connections.spawn(converse(stream, number, log.clone(), rule.clone()));
     }
 }
 
 /// Answers on one connection until either side has had enough.
-async fn converse(mut stream: TcpStream, log: Arc<Log>, rule: Arc<Rule>) {
+async fn converse(mut stream: TcpStream, number: usize, log: Arc<Log>, rule: Arc<Rule>) {
     let mut unread = Vec::new();
-    while let Some(request) = read(&mut stream, &mut unread).await {
+    while let Some(mut request) = read(&mut stream, &mut unread).await {
+        request.connection = number;
         log.requests.lock().unwrap().push(request.clone());
         log.changed.notify_waiters();
         let answer = rule(&request);
@@ -402,7 +443,8 @@ async fn read(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Request> {
         more(stream, unread).await?;
     }
     let body: Vec<u8> = unread.drain(..length).collect();
-    Some(Request { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Some(Request { verb, path, headers, body, at: Instant::now(), connection: 0 })
 }
 
 async fn more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<()> {
@@ -471,12 +513,28 @@ async fn speak(stream: &mut TcpStream, request: &Request, answer: &Answer) -> bo
         let written = match piece {
             Piece::Pause(pause) => idle(stream, *pause).await,
             Piece::Bytes(bytes) => stream.write_all(&chunks(&fill_in(bytes, &id), &answer.cut)).await.is_ok(),
+            Piece::From(source) => pass_on(stream, source).await,
         };
         if !written {
             return false;
         }
     }
     bodiless || answer.end != End::Finish || stream.write_all(b"0\r\n\r\n").await.is_ok()
+}
+
+/// False if the client closed the connection meanwhile.
+async fn pass_on(stream: &mut TcpStream, source: &Source) -> bool {
+    let mut source = source.lock().await;
+    loop {
+        let text = tokio::select! {
+            text = source.recv() => text,
+            _ = idle(stream, Duration::from_secs(600)) => return false,
+        };
+        let Some(text) = text else { return true };
+        if stream.write_all(&chunks(text.as_bytes(), &Cut::Nowhere)).await.is_err() {
+            return false;
+        }
+    }
 }
 
 fn fill_in(body: &[u8], id: &str) -> Vec<u8> {

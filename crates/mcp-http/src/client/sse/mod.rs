@@ -1,9 +1,13 @@
+use std::time::Duration;
+
 use bytes::{Buf, Bytes, BytesMut};
+
+use crate::defaults::{MAX_EVENT_ID, MAX_RETRY};
 
 /// Reads server-sent events out of a byte stream, with a cap on each.
 ///
-/// Lines end at LF, CR LF or CR, mixed as they like and cut across chunks as they like. Of the fields only `event` and
-/// `data` matter here; comments keep nothing.
+/// Lines end at LF, CR LF or CR, mixed as they like and cut across chunks as they like. Comments keep nothing, and so do
+/// fields that the standard does not name.
 ///
 /// Specification: *HTML Standard, Server-sent events*.
 #[derive(Debug)]
@@ -15,9 +19,29 @@ pub(crate) struct EventDecoder {
     /// The data lines of the event so far, each with a line feed behind it.
     data: BytesMut,
     kind: Bytes,
+    id: Option<Bytes>,
+    retry: Option<Duration>,
     at_start: bool,
     /// The last line ended at a CR, whose LF may still come.
     after_cr: bool,
+}
+
+/// An event that has data, or an id, or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The type; empty where none is named.
+    pub(crate) kind: Bytes,
+    /// The data; empty where the event is there for its id alone, as the first of a resumable stream is.
+    pub(crate) data: Bytes,
+    /// The id that this event names; an empty one takes back those before.
+    pub(crate) id: Option<Bytes>,
+}
+
+impl Event {
+    /// Whether its data is a message. What is of another type, nobody listens for.
+    pub(crate) fn is_message(&self) -> bool {
+        !self.data.is_empty() && matches!(&*self.kind, b"" | b"message")
+    }
 }
 
 /// An event is longer than the cap.
@@ -37,6 +61,8 @@ impl EventDecoder {
             max,
             data: BytesMut::new(),
             kind: Bytes::new(),
+            id: None,
+            retry: None,
             at_start: true,
             after_cr: false,
         }
@@ -47,13 +73,18 @@ impl EventDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The data of the next event that is a message. What the stream ends with, unfinished, is none.
-    pub(crate) fn next_message(&mut self) -> Option<Result<Bytes, TooLong>> {
+    /// How long the stream last said to wait before coming back.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// The next event. What the stream ends with, unfinished, is none.
+    pub(crate) fn next_event(&mut self) -> Option<Result<Event, TooLong>> {
         while let Some(line) = self.line() {
             if !line.is_empty() {
                 self.field(&line);
-            } else if let Some(message) = self.dispatch() {
-                return Some(Ok(message));
+            } else if let Some(event) = self.dispatch() {
+                return Some(Ok(event));
             }
             if self.data.len() > self.max + 1 {
                 return Some(Err(TooLong(self.max)));
@@ -109,104 +140,53 @@ impl EventDecoder {
                 self.data.extend_from_slice(b"\n");
             }
             b"event" => self.kind = Bytes::copy_from_slice(value),
+            b"id" if value.len() <= MAX_EVENT_ID && !value.contains(&0) => {
+                self.id = Some(Bytes::copy_from_slice(value))
+            }
+            b"retry" => self.retry = retry(value).or(self.retry),
             _ => {}
         }
     }
 
-    /// The end of an event: one without data, as the first of a resumable stream, and one of another type say nothing.
-    fn dispatch(&mut self) -> Option<Bytes> {
-        let (kind, mut data) = (std::mem::take(&mut self.kind), self.data.split());
+    /// The end of an event. One that has neither data nor an id says nothing.
+    fn dispatch(&mut self) -> Option<Event> {
+        let (kind, id, mut data) = (std::mem::take(&mut self.kind), self.id.take(), self.data.split());
         data.truncate(data.len().saturating_sub(1));
-        (!data.is_empty() && matches!(&*kind, b"" | b"message")).then(|| data.freeze())
+        (!data.is_empty() || id.is_some()).then(|| Event { kind, data: data.freeze(), id })
     }
 }
 
-/// However a stream is cut, its messages are the same, and none is over the cap.
+/// Milliseconds in digits alone; more than can be counted is the most there is.
+fn retry(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let milliseconds = std::str::from_utf8(value).ok()?.parse().unwrap_or(u64::MAX);
+    Some(Duration::from_millis(milliseconds).min(MAX_RETRY))
+}
+
+/// However a stream is cut, its events are the same, and none is over the cap.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(data: &[u8]) {
     const MAX: usize = 16;
     let (seed, stream) = data.split_first().map_or((0, data), |(first, rest)| (usize::from(*first), rest));
-    let messages = |chunk: usize| {
-        let (mut decoder, mut messages) = (EventDecoder::new(MAX), Vec::new());
+    let events = |chunk: usize| {
+        let (mut decoder, mut events) = (EventDecoder::new(MAX), Vec::new());
         for part in stream.chunks(chunk) {
             decoder.feed(part);
-            while let Some(message) = decoder.next_message() {
-                let Ok(message) = message else { return messages };
-                assert!(message.len() <= MAX);
-                messages.push(message);
+            while let Some(event) = decoder.next_event() {
+                let Ok(event) = event else { return events };
+                assert!(event.data.len() <= MAX);
+                assert!(decoder.retry().is_none_or(|retry| retry <= MAX_RETRY));
+                events.push(event);
             }
         }
-        messages
+        events
     };
-    let (whole, cut) = (messages(stream.len().max(1)), messages(seed % 7 + 1));
+    let (whole, cut) = (events(stream.len().max(1)), events(seed % 7 + 1));
     // A stream that breaks the cap ends sooner where it comes in smaller pieces.
     assert_eq!(whole[..cut.len()], cut[..]);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn messages(chunks: &[&[u8]]) -> Vec<Result<String, TooLong>> {
-        let (mut decoder, mut messages) = (EventDecoder::new(32), Vec::new());
-        for chunk in chunks {
-            decoder.feed(chunk);
-            while let Some(message) = decoder.next_message() {
-                let end = message.is_err();
-                messages.push(message.map(|data| String::from_utf8(data.to_vec()).unwrap()));
-                if end {
-                    return messages;
-                }
-            }
-        }
-        messages
-    }
-
-    fn whole(stream: &str) -> Vec<Result<String, TooLong>> {
-        messages(&[stream.as_bytes()])
-    }
-
-    #[test]
-    fn lines_end_as_they_like_wherever_they_are_cut() {
-        let stream = "\u{feff}event: message\r\ndata: {\"a\":\r\ndata: \"\u{4f60}\"}\r\n\r\n: note\rdata:x\n\r";
-        let expected = vec![Ok("{\"a\":\n\"\u{4f60}\"}".to_owned()), Ok("x".to_owned())];
-        for end in ["\r\n", "\n", "\r"] {
-            let stream = stream.replace("\r\n", end);
-            assert_eq!(whole(&stream), expected, "{end:?}");
-            for cut in 1..stream.len() {
-                let (left, right) = stream.as_bytes().split_at(cut);
-                assert_eq!(messages(&[left, right]), expected, "{end:?} {cut}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_message() {
-        for stream in
-            ["id: 1\nretry: 5\ndata:\n\n", "event: ping\ndata: x\n\n", ": note\n\n", "data: unfinished\n", "data"]
-        {
-            assert_eq!(whole(stream), [], "{stream:?}");
-        }
-        assert_eq!(whole("event: ping\ndata: x\n\ndata: y\n\n"), [Ok("y".to_owned())]);
-    }
-
-    #[test]
-    fn the_cap_at_its_edge() {
-        let data = |len: usize| format!("data: {}\n\n", "x".repeat(len));
-        assert_eq!(whole(&data(32)), [Ok("x".repeat(32))]);
-        assert_eq!(whole(&data(33)), [Err(TooLong(32))]);
-        assert_eq!(whole(&format!("data: {}\n{}", "x".repeat(16), data(16))), [Err(TooLong(32))]);
-        assert_eq!(whole(&"x".repeat(100)), [Err(TooLong(32))]);
-        assert_eq!(whole(&": keep-alive\n\n".repeat(100)), []);
-    }
-
-    #[test]
-    fn fuzz_seeds() {
-        for seed in 0..=255u8 {
-            fuzz(
-                &[&[seed], b"\xef\xbb\xbfdata:a\r\ndata: b\r\rdata:cccccccccccccccc\n\nevent:x\ndata:y\n\n".as_slice()]
-                    .concat(),
-            );
-        }
-    }
-}
+mod tests;

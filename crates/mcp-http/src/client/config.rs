@@ -1,0 +1,185 @@
+//! What a user says about a server, and the transport that it makes.
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_core::{Blame, BoxFuture, Error, ErrorKind, Limits, client::IntoTransport};
+use reqwest::{StatusCode, Url, redirect};
+
+use super::{
+    HttpTransport,
+    target::{Target, UserHeaders},
+};
+use crate::defaults::DEFAULT_CALLS_AT_ONCE;
+
+/// A server to be spoken to over Streamable HTTP, or, where it knows no better, over the transport of 2024-11-05.
+///
+/// Connections are pooled. Redirects are followed within the origin where they keep method and body (307, 308), and no
+/// others.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), mcp_core::Error> {
+/// let client = mcp_core::Client::connect(mcp_http::Http::new("http://127.0.0.1:8080/mcp")).await?;
+/// # client.disconnect().await; Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server is spoken to by connecting to it"]
+pub struct Http {
+    url: String,
+    headers: UserHeaders,
+    client: Option<reqwest::Client>,
+    calls: usize,
+}
+
+impl Http {
+    /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
+    /// unless a [`header`](Self::header) of that name is given.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: UserHeaders::default(), client: None, calls: DEFAULT_CALLS_AT_ONCE }
+    }
+
+    /// Adds a header to every request. Headers that are the protocol's own (`Content-Type`, `Accept`, `Last-Event-ID`, all
+    /// that begin with `Mcp-`) are not a user's to give, and left out.
+    pub fn header(mut self, name: HeaderName, mut value: HeaderValue) -> Self {
+        // It may be a credential, which no debug output and no HTTP/2 table shall keep.
+        value.set_sensitive(true);
+        self.headers.fixed.append(name, value);
+        self
+    }
+
+    /// Asks `headers` for headers before every request, as for a token that expires. They take the place of a
+    /// [`header`](Self::header) of the same name. If it fails, so does the request, with that error.
+    ///
+    /// It is asked for each HTTP request by itself, so what takes long should be kept. What it gives goes nowhere but to
+    /// the server's own origin.
+    ///
+    /// ```no_run
+    /// use mcp_http::{Http, http::{HeaderMap, HeaderValue, header::AUTHORIZATION}};
+    ///
+    /// # async fn fresh_token() -> Result<String, mcp_core::Error> { Ok(String::new()) }
+    /// let server = Http::new("https://mcp.example.com/mcp").headers_with(|| async {
+    ///     let token = fresh_token().await?;
+    ///     let value = HeaderValue::try_from(format!("Bearer {token}"))
+    ///         .map_err(|error| mcp_core::Error::caused(mcp_core::ErrorKind::InvalidParams, "a bad token", error))?;
+    ///     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    /// });
+    /// ```
+    pub fn headers_with<F>(mut self, headers: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<HeaderMap, Error>> + Send + 'static,
+    {
+        let asked = move || -> BoxFuture<'static, Result<HeaderMap, Error>> { Box::pin(headers()) };
+        self.headers.asked = Some(Arc::new(asked));
+        self
+    }
+
+    /// How many calls are under way at once; more wait their turn, and their time runs meanwhile. At least 1. Default
+    /// [`DEFAULT_CALLS_AT_ONCE`].
+    ///
+    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and the
+    /// streams of the legacy era are not counted, so that nothing waits for a call that waits for it.
+    pub fn calls_at_once(mut self, calls: usize) -> Self {
+        self.calls = calls;
+        self
+    }
+
+    /// Uses this client instead of one of its own; its rules on redirects are its own too, unless it was given
+    /// [these](Self::redirects).
+    pub fn client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Which redirects are followed: those within the origin that keep method and body, ten at most. So no credentials go
+    /// to another origin, and none from `https` to `http`.
+    ///
+    /// ```
+    /// use mcp_http::{Http, reqwest};
+    ///
+    /// # fn example() -> Result<(), reqwest::Error> {
+    /// let client = reqwest::Client::builder().redirect(Http::redirects()).user_agent("mine").build()?;
+    /// let server = Http::new("https://mcp.example.com/mcp").client(client);
+    /// # drop(server); Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    #[must_use]
+    pub fn redirects() -> redirect::Policy {
+        redirect::Policy::custom(|attempt| {
+            let follows = attempt.previous().last().is_some_and(|from| keeps(attempt.status(), from, attempt.url()));
+            if follows && attempt.previous().len() < 10 { attempt.follow() } else { attempt.stop() }
+        })
+    }
+}
+
+/// URL and headers may be secrets.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+impl IntoTransport for Http {
+    type Transport = HttpTransport;
+
+    fn into_transport(self, limits: &Limits) -> Result<HttpTransport, Error> {
+        let client = match self.client {
+            Some(client) => client,
+            None => pooled()?,
+        };
+        let url = parse(&self.url)?;
+        let target = Target { client, url, headers: self.headers, limits: limits.clone() };
+        Ok(HttpTransport::new(target, self.calls))
+    }
+}
+
+/// The URL may hold a secret, so the error does not show it.
+fn parse(url: &str) -> Result<Url, Error> {
+    let invalid = |why: &str| Error::new(ErrorKind::InvalidParams, format!("the server's URL is no good: {why}"));
+    let url = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
+    if matches!(url.scheme(), "http" | "https") {
+        Ok(url)
+    } else {
+        Err(invalid("it must begin with http:// or https://"))
+    }
+}
+
+fn pooled() -> Result<reqwest::Client, Error> {
+    let failed = |error| Error::caused(ErrorKind::TransportError, "no HTTP client can be made", error);
+    reqwest::Client::builder()
+        .redirect(Http::redirects())
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| failed(error).blaming(Blame::Local))
+}
+
+/// Whether a redirect is to the same origin, and to the same request there.
+fn keeps(status: StatusCode, from: &Url, to: &Url) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) && from.origin() == to.origin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_keeps_the_request_and_the_origin_or_is_none() {
+        let from = Url::parse("https://host/mcp").unwrap();
+        for (to, expected) in [
+            ("https://host/mcp/", true),
+            ("https://host:443/elsewhere?a=b", true),
+            ("http://host/mcp", false),
+            ("http://host:443/mcp", false),
+            ("https://host:8443/mcp", false),
+            ("https://other/mcp", false),
+            ("https://sub.host/mcp", false),
+            ("https://host@other/mcp", false),
+            ("file:///mcp", false),
+        ] {
+            let to = Url::parse(to).unwrap();
+            for status in 300..310 {
+                let keeps = keeps(StatusCode::from_u16(status).unwrap(), &from, &to);
+                assert_eq!(keeps, expected && matches!(status, 307 | 308), "{status} {to}");
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The stream for what belongs to no call: changes, and questions that a server asks on its own.
+
+use std::sync::Arc;
+
+use mcp_core::{Error, ErrorKind, Revision, client::Inbox};
+use mcp_jsonrpc::{Bytes, Message};
+use tokio::runtime::Handle;
+
+use super::{
+    AbortOnDrop, Session,
+    cursor::{Cursor, random},
+    stream::{Opened, open},
+};
+use crate::{
+    client::{
+        HTTP,
+        events::{Ended, Events},
+        read::messages,
+        target::Target,
+    },
+    defaults::MAX_RETRY,
+};
+
+/// Listens for as long as what is returned lives, and as the server will have it. None where the revision has no such
+/// stream.
+///
+/// Specification: *2025-11-25, Transports, Listening for Messages from the Server*.
+pub(in crate::client) fn listen(target: &Arc<Target>, session: Session, inbox: Inbox) -> Option<AbortOnDrop> {
+    let revision = session.revision?;
+    let has_stream = matches!(revision, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25);
+    let runtime = Handle::try_current().ok().filter(|_| has_stream)?;
+    let listener = Listener { target: Arc::clone(target), session, inbox, cursor: Cursor::default() };
+    Some(AbortOnDrop(runtime.spawn(listener.run()).abort_handle()))
+}
+
+struct Listener {
+    target: Arc<Target>,
+    session: Session,
+    inbox: Inbox,
+    cursor: Cursor,
+}
+
+impl Listener {
+    async fn run(mut self) {
+        loop {
+            let at_least = match open(&self.target, &self.session, self.cursor.last()).await {
+                Opened::Stream(events) => {
+                    self.read(*events).await;
+                    None
+                }
+                Opened::Refused(error) => return self.stop(&error),
+                Opened::Failed(error, wait) => {
+                    tracing::debug!(%error, "the stream for what belongs to no call could not be opened");
+                    wait
+                }
+            };
+            let wait = self.cursor.wait(random()).max(at_least.unwrap_or_default());
+            tokio::time::sleep(wait.min(MAX_RETRY)).await;
+        }
+    }
+
+    /// Servers need not have such a stream. That the session is gone is news, as nobody may be calling.
+    fn stop(&self, error: &Error) {
+        if error.kind() == ErrorKind::NotInitialized {
+            self.inbox.error(HTTP, error);
+        } else {
+            tracing::debug!(%error, "the server has no stream for what belongs to no call");
+        }
+    }
+
+    async fn read(&mut self, mut events: Events) {
+        let ended = loop {
+            match events.next().await {
+                Ok(event) => {
+                    self.cursor.heard(&event);
+                    if event.is_message() {
+                        self.deliver(event.data).await;
+                    }
+                }
+                Err(ended) => break ended,
+            }
+        };
+        self.cursor.ended(events.decoder.retry());
+        match ended {
+            Ended::InOrder => {}
+            Ended::Cut(error) => tracing::debug!(%error, "the stream for what belongs to no call was cut"),
+            Ended::Unreadable(error) => self.inbox.error(HTTP, &error),
+        }
+    }
+
+    async fn deliver(&self, data: Bytes) {
+        let messages = match messages(data, self.session.revision, &self.target.limits) {
+            Ok(messages) => messages,
+            Err(error) => return self.inbox.error(HTTP, &error),
+        };
+        for message in messages {
+            match message {
+                // Answers come on the stream of their call, which is resumed where it was cut.
+                Message::Response(response) => {
+                    tracing::debug!(id = ?response.id, "an answer on a stream of no call was dropped");
+                }
+                message => self.inbox.deliver(message).await,
+            }
+        }
+    }
+}
