@@ -409,6 +409,42 @@ async fn a_handler_may_ask_by_hand() {
     assert_eq!(super::text(&ask(&server, None, params).await), r#"{"name":"Ada"}"#);
 }
 
+/// What it does after it has noted its questions is not cut short: they are asked when it returns.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_asks_by_hand_comes_to_its_end() {
+    let saved = Arc::<AtomicU32>::default();
+    let counted = saved.clone();
+    let saves = move |context: Context| {
+        let saved = counted.clone();
+        async move {
+            let question = ElicitParams::form("Sure?", Raw::empty_object());
+            if let Some(answer) = context.answer("go", &question) {
+                return Ok(answer?.action.as_str());
+            }
+            let asking = context.input_required();
+            asking.elicit("go", &question)?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let error = ToolError::from(asking);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            saved.fetch_add(1, Ordering::Relaxed);
+            Err(error)
+        }
+    };
+    async fn thinks_better(context: Context) -> Result<&'static str, ToolError> {
+        context.input_required().elicit("go", &ElicitParams::form("Sure?", Raw::empty_object()))?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok("no need to ask")
+    }
+    let builder = Server::builder(implementation!());
+    let server = builder.tool(Tool::new("saves", saves)).tool(Tool::new("thinks_better", thinks_better)).build();
+    let first = ask(&server, None, json!({ "name": "saves" })).await;
+    assert_eq!((asked(&first), saved.load(Ordering::Relaxed)), (vec!["go"], 1));
+    let given = json!({ "go": { "action": "accept" } });
+    let params = json!({ "name": "saves", "requestState": state(&first), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "accept");
+    assert_eq!(super::text(&ask(&server, None, json!({ "name": "thinks_better" })).await), "no need to ask");
+}
+
 /// The very same handler text, asked in place.
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_is_asked_the_same_in_one_run() {

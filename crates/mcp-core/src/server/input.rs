@@ -64,7 +64,7 @@ impl Context {
     }
 
     /// Begins to ask by hand, in the modern era: for handlers that keep track of rounds themselves. The handler notes its
-    /// questions, and then returns what it made of them as its error.
+    /// questions, and then returns what it made of them as its error; it is not dropped before.
     ///
     /// ```
     /// use mcp_core::{Context, ToolError, server::form};
@@ -219,7 +219,7 @@ impl InputRequired {
 
     fn note(&self, key: &str, method: &'static str, params: &impl Serialize) -> Result<(), ToolError> {
         match &self.0.exchange().replay {
-            Some(replay) => replay.note(key, Asked::new(method, Raw::encode(params)?)),
+            Some(replay) => replay.note_by_hand(key, Asked::new(method, Raw::encode(params)?)),
             None => Err(ToolError::new("The client cannot be asked by hand in this revision")),
         }
     }

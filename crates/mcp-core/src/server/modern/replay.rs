@@ -1,7 +1,7 @@
 //! A call of several rounds: the handler runs again from its beginning, with what is known by then.
 //!
-//! A question that has no answer yet is noted, and its future stays pending. When a poll ends with questions open, the
-//! handler is dropped and the client gets them.
+//! A question that has no answer yet is noted, and its future stays pending. When a poll ends with questions open, and
+//! nothing is being done that must not be done again, the handler is dropped and the client gets them.
 //!
 //! Specification: *Multi Round-Trip Requests*.
 
@@ -36,7 +36,7 @@ pub(crate) struct Replay {
     /// What the client answers in this round.
     given: BTreeMap<String, Raw>,
     pub(super) round: Mutex<Round>,
-    /// The handler has returned, to ask.
+    /// The handler returns to ask.
     is_by_hand: AtomicBool,
     /// Whoever polls the handler: it may ask from a task of its own.
     pub(super) runner: AtomicWaker,
@@ -46,6 +46,8 @@ pub(crate) struct Replay {
 pub(crate) struct Round {
     /// What has no answer yet.
     pub(super) open: BTreeMap<String, Asked>,
+    /// What is open once the handler has returned.
+    by_hand: BTreeMap<String, Asked>,
     /// What to carry over.
     answers: BTreeMap<String, (String, Raw)>,
     pub(super) once: BTreeMap<String, Raw>,
@@ -123,12 +125,20 @@ impl Replay {
         Ok(())
     }
 
+    /// Notes a question, which the client gets if the handler returns to ask.
+    pub(crate) fn note_by_hand(&self, key: &str, asked: Asked) -> Result<(), ToolError> {
+        let mut round = lock(&self.round);
+        self.only(&round, key, &asked)?;
+        round.by_hand.insert(key.to_owned(), asked);
+        Ok(())
+    }
+
     /// Makes sure that a key names no other question, of this run or of those before: the answer to one must not be taken
     /// for the answer to another. What was asked before and has no answer yet may be asked in other words.
     fn only(&self, round: &Round, key: &str, asked: &Asked) -> Result<(), ToolError> {
         let answered = [self.before.answers.get(key), round.answers.get(key)].into_iter().flatten();
         let given = self.before.open.get(key).filter(|_| self.given.contains_key(key));
-        let open = round.open.get(key).map(|open| &open.fingerprint);
+        let open = [round.open.get(key), round.by_hand.get(key)].into_iter().flatten().map(|open| &open.fingerprint);
         let mut others = answered.map(|(question, _)| question).chain(given).chain(open);
         if others.any(|other| *other != asked.fingerprint) {
             return Err(ToolError::new(format!("The key `{key}` names two questions")));
@@ -136,14 +146,20 @@ impl Replay {
         Ok(())
     }
 
-    /// The handler returns, and asks what it has noted.
+    /// The handler is to return, and asks what it has noted.
     pub(crate) fn ask_by_hand(&self) {
         self.is_by_hand.store(true, Ordering::Relaxed);
     }
 
     /// Whether a handler that has returned asks.
     pub(crate) fn asks_by_hand(&self) -> bool {
-        self.is_by_hand.load(Ordering::Relaxed) && !lock(&self.round).open.is_empty()
+        let mut round = lock(&self.round);
+        if !self.is_by_hand.load(Ordering::Relaxed) {
+            return false;
+        }
+        let by_hand = std::mem::take(&mut round.by_hand);
+        round.open.extend(by_hand);
+        !round.open.is_empty()
     }
 
     /// Ends the round if the handler waits for what only the client can say, and nothing is being done that must not be
