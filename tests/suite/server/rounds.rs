@@ -190,6 +190,30 @@ async fn rounds_and_the_size_of_what_is_carried_are_bounded() {
     assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("3 times"), "{answer}");
     let answer = ask(&server, None, json!({ "name": "heavy" })).await;
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    // The client's own answers may be too long as well, and it is told.
+    let first = ask(&server, None, json!({ "name": "endless" })).await;
+    let given = answers(&[("0", &"x".repeat(20_000))]);
+    let params = json!({ "name": "endless", "requestState": state(&first), "inputResponses": given });
+    let answer = ask(&server, None, params).await;
+    assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("16384 bytes"), "{answer}");
+}
+
+/// What is carried may have as many bytes as the limit says, and not one more.
+#[tokio::test]
+async fn state_of_just_the_bytes_that_it_may_have_is_carried() {
+    let counts = Counts::default();
+    let first = ask(&server(&counts, |builder| builder), None, json!({ "name": "meet" })).await;
+    let length = state(&first).len();
+    for (most, fits) in [(length, true), (length - 1, false)] {
+        let limits = Limits::default().request_state_bytes(most);
+        let server = server(&Counts::default(), |builder| builder.limits(limits));
+        let first = ask(&server, None, json!({ "name": "meet" })).await;
+        assert_eq!(first["result"].is_object(), fits, "{first}");
+        if fits {
+            let again = json!({ "name": "meet", "requestState": state(&first) });
+            assert_eq!(asked(&ask(&server, None, again).await), ["one", "other"]);
+        }
+    }
 }
 
 /// Whatever a handler does, there is one outcome.

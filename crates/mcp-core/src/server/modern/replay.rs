@@ -153,10 +153,10 @@ impl Replay {
 
     /// Whether a handler that has returned asks.
     pub(crate) fn asks_by_hand(&self) -> bool {
-        let mut round = lock(&self.round);
         if !self.is_by_hand.load(Ordering::Relaxed) {
             return false;
         }
+        let mut round = lock(&self.round);
         let by_hand = std::mem::take(&mut round.by_hand);
         round.open.extend(by_hand);
         !round.open.is_empty()
@@ -179,12 +179,7 @@ impl Replay {
             let most = core.limits.input_rounds;
             return Err(Fault::InvalidParams(format!("the call asked for more input {most} times already").into()));
         }
-        let state = self.state_after(&round);
-        let sealed = core.state_keys.seal(exchange, &state, core.limits.request_state_ttl).ok_or(Fault::Internal)?;
-        if sealed.len() > core.limits.request_state_bytes {
-            tracing::error!(method = exchange.method(), "what a call carries from round to round is over its limit");
-            return Err(Fault::Internal);
-        }
+        let sealed = seal(exchange, self.state_after(&round))?;
         write(&round.open, &sealed)
     }
 
@@ -202,6 +197,22 @@ impl Replay {
         let open = round.open.iter().map(|(key, asked)| (key.clone(), asked.fingerprint.clone())).collect();
         State { rounds: rounds + 1, open, answers, once }
     }
+}
+
+fn seal(exchange: &Exchange, state: State) -> Result<String, Fault> {
+    let core = &exchange.server.0.core;
+    let (ttl, most) = (core.limits.request_state_ttl, core.limits.request_state_bytes);
+    let sealed = core.state_keys.seal(exchange, &state, ttl).ok_or(Fault::Internal)?;
+    if sealed.len() <= most {
+        return Ok(sealed);
+    }
+    // Whose fault it is shows without what the client has answered.
+    let ours = core.state_keys.seal(exchange, &State { answers: BTreeMap::new(), ..state }, ttl);
+    if ours.is_some_and(|ours| ours.len() <= most) {
+        return Err(Fault::InvalidParams(format!("with its answers the call carries more than {most} bytes").into()));
+    }
+    tracing::error!(method = exchange.method(), "what a call carries from round to round is over its limit");
+    Err(Fault::Internal)
 }
 
 fn write(open: &BTreeMap<String, Asked>, state: &str) -> Result<Body, Fault> {
