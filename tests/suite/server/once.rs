@@ -114,6 +114,27 @@ async fn what_is_done_beside_a_question_comes_to_its_end_and_is_not_done_again()
     }
 }
 
+/// Whoever comes first: what has begun holds the round, and what comes after it is left to the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_on_other_threads_do_it_once_too() {
+    async fn quick(deeds: Deeds) -> Result<u32, ToolError> {
+        deeds.0.0.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        Ok(deeds.0.1.fetch_add(1, Ordering::Relaxed))
+    }
+    async fn races(context: Context) -> Result<String, ToolError> {
+        let (other, deeds) = (context.clone(), Deeds::of(&context)?);
+        let deed = tokio::spawn(async move { other.once("charge", || quick(deeds)).await });
+        Ok(format!("{} is {}", name(&context, "who").await?, deed.await??))
+    }
+    for _ in 0..300 {
+        let (server, deeds) = server(Tool::new("does", races));
+        let first = call(&server).await;
+        let last = again(&server, &first, answers(&[("who", "Ada")])).await;
+        assert_eq!((super::text(&last), deeds.counts()), ("Ada is 0", (1, 1)));
+    }
+}
+
 /// The question would wait for ever.
 #[tokio::test(start_paused = true)]
 async fn what_never_ends_is_ended_by_its_time_and_by_the_client() {
