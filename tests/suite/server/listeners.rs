@@ -1,8 +1,12 @@
 //! Many that listen, and much that changes.
 
-use mcp_core::{Limits, Server, Tool, ToolError, implementation};
+use bytes::Bytes;
+use mcp_core::{
+    Era, FrameSink as _, FrameSource, Limits, Revision, Server, Tool, ToolError, Wire as _, implementation,
+    jsonrpc::Frame,
+};
 use mcp_test::RawClient;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::http::{Post, Served};
 
@@ -23,7 +27,7 @@ async fn listening(server: &Server) -> RawClient {
     client
 }
 
-/// All end up told, whoever does not read costs nobody anything, and what waits does not grow with what changes.
+/// All end up told, and what waits does not grow with what changes.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_listeners_are_told_of_a_burst_and_memory_stays_flat() {
     let server = server();
@@ -35,17 +39,68 @@ async fn a_thousand_listeners_are_told_of_a_burst_and_memory_stays_flat() {
     burst();
     let counted = allocation_counter::measure(burst);
     assert!(counted.bytes_current < 64 * 1024, "{} bytes more wait", counted.bytes_current);
-    let (stuck, reading) = listeners.split_at_mut(10);
-    for listener in reading.iter_mut() {
+    for listener in &mut listeners {
         assert_eq!(listener.hear().await["method"], "notifications/tools/list_changed");
         listener.silence().await.unwrap();
     }
     server.tools().remove("one");
-    for listener in reading {
+    for listener in &mut listeners {
         assert_eq!(listener.hear().await["method"], "notifications/tools/list_changed");
     }
-    for listener in stuck {
-        assert_eq!(listener.hear().await["method"], "notifications/tools/list_changed");
+}
+
+/// A client that listens, and reads nothing after the first answer.
+async fn stuck(era: Era, server: Server) -> impl FrameSource {
+    let listen = json!({ "notifications": { "toolsListChanged": true }, "_meta": super::modern_meta() });
+    let client = json!({ "name": "t", "version": "0" });
+    let hello =
+        json!({ "protocolVersion": Revision::LATEST_LEGACY.as_str(), "capabilities": {}, "clientInfo": client });
+    let messages = match era {
+        Era::Modern => {
+            vec![json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": listen })]
+        }
+        _ => vec![
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        ],
+    };
+    let (here, there) = mcp_core::memory();
+    tokio::spawn(mcp_core::server::serve(server, there));
+    let (mut source, mut sink) = here.split();
+    sink.send(&mut messages.iter().map(|message| Bytes::from(message.to_string())).collect()).await.unwrap();
+    source.next().await.unwrap().unwrap();
+    // The connection stays open.
+    tokio::spawn(async move {
+        let _sink = sink;
+        std::future::pending::<()>().await;
+    });
+    source
+}
+
+/// Whoever does not read costs nobody anything: the others are told of each change, and for it no more waits than the
+/// wire and the queue hold.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_reader_that_is_stuck_is_bounded() {
+    const CHANGES: usize = 1000;
+    for era in [Era::Modern, Era::Legacy] {
+        let limits = Limits::default().queue_messages(4);
+        let server = Server::builder(implementation!()).limits(limits).tool(Tool::new("one", nothing)).build();
+        let mut stuck = stuck(era, server.clone()).await;
+        let mut reading = listening(&server).await;
+        for _ in 0..CHANGES {
+            server.tools().replace(Tool::new("one", nothing)).unwrap();
+            assert_eq!(reading.hear().await["method"], "notifications/tools/list_changed");
+        }
+        let mut waited = 0;
+        while let Ok(Ok(Some(Frame::Line(frame)))) =
+            tokio::time::timeout(std::time::Duration::from_secs(1), stuck.next()).await
+        {
+            let told: Value = serde_json::from_slice(&frame).unwrap();
+            assert_eq!(told["method"], "notifications/tools/list_changed");
+            waited += 1;
+        }
+        // The wire in memory holds 64, its writer what it took at once, the queue 4, and a mark is one more.
+        assert!((64..80).contains(&waited), "{era:?}: {waited} notifications waited");
     }
 }
 

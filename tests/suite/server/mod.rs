@@ -13,6 +13,7 @@ mod layers;
 mod limits;
 mod listeners;
 mod methods;
+mod once;
 mod process;
 mod property;
 mod questions;

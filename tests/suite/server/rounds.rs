@@ -12,11 +12,11 @@ use mcp_core::{
     Context, Limits, Principal, Server, ServerBuilder, Tool, ToolError, implementation,
     jsonrpc::Raw,
     server::{Arrival, Peer, StateKeys},
-    types::ElicitParams,
+    types::{CreateMessageParams, ElicitParams, PromptMessage},
 };
 use serde_json::{Value, json};
 
-async fn name(context: &Context, key: &str) -> Result<String, ToolError> {
+pub(super) async fn name(context: &Context, key: &str) -> Result<String, ToolError> {
     let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
     let answer = context.elicit(key, ElicitParams::form(key, Raw::parse(schema)?)).await?;
     let content: Value = answer.content.unwrap_or(Raw::empty_object()).decode()?;
@@ -59,26 +59,28 @@ fn server(counts: &Counts, with: impl FnOnce(ServerBuilder) -> ServerBuilder) ->
     with(builder.tool(Tool::new("endless", endless)).tool(Tool::new("heavy", heavy))).build()
 }
 
-async fn ask(server: &Server, who: Option<&str>, mut params: Value) -> Value {
+/// Calls a tool, as a client that can do all but show web pages.
+pub(super) async fn ask(server: &Server, who: Option<&str>, mut params: Value) -> Value {
     params["_meta"] = super::modern_meta();
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let request = mcp_jsonrpc::Request::new(1u64.into(), "tools/call", Raw::encode(&params).ok());
     let peer = Peer::new().principal(who.map(Principal::new));
     let exchange = server.accept(request, Arrival::alone().of(&peer)).unwrap();
     serde_json::from_slice(&server.encode(&server.call(exchange).await)).unwrap()
 }
 
-fn answers(names: &[(&str, &str)]) -> Value {
+pub(super) fn answers(names: &[(&str, &str)]) -> Value {
     let answer = |name: &str| json!({ "action": "accept", "content": { "name": name } });
     names.iter().map(|(key, name)| ((*key).to_owned(), answer(name))).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn asked(answer: &Value) -> Vec<&str> {
+pub(super) fn asked(answer: &Value) -> Vec<&str> {
     let requests = answer["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{answer}"));
     requests.keys().map(String::as_str).collect()
 }
 
-fn state(answer: &Value) -> &str {
+pub(super) fn state(answer: &Value) -> &str {
     answer["result"]["requestState"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
@@ -188,6 +190,30 @@ async fn rounds_and_the_size_of_what_is_carried_are_bounded() {
     assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("3 times"), "{answer}");
     let answer = ask(&server, None, json!({ "name": "heavy" })).await;
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    // The client's own answers may be too long as well, and it is told.
+    let first = ask(&server, None, json!({ "name": "endless" })).await;
+    let given = answers(&[("0", &"x".repeat(20_000))]);
+    let params = json!({ "name": "endless", "requestState": state(&first), "inputResponses": given });
+    let answer = ask(&server, None, params).await;
+    assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("16384 bytes"), "{answer}");
+}
+
+/// What is carried may have as many bytes as the limit says, and not one more.
+#[tokio::test]
+async fn state_of_just_the_bytes_that_it_may_have_is_carried() {
+    let counts = Counts::default();
+    let first = ask(&server(&counts, |builder| builder), None, json!({ "name": "meet" })).await;
+    let length = state(&first).len();
+    for (most, fits) in [(length, true), (length - 1, false)] {
+        let limits = Limits::default().request_state_bytes(most);
+        let server = server(&Counts::default(), |builder| builder.limits(limits));
+        let first = ask(&server, None, json!({ "name": "meet" })).await;
+        assert_eq!(first["result"].is_object(), fits, "{first}");
+        if fits {
+            let again = json!({ "name": "meet", "requestState": state(&first) });
+            assert_eq!(asked(&ask(&server, None, again).await), ["one", "other"]);
+        }
+    }
 }
 
 /// Whatever a handler does, there is one outcome.
@@ -234,11 +260,155 @@ async fn odd_handlers_have_defined_outcomes() {
             json!({ "name": tool, "requestState": state(&first), "inputResponses": answers(&[("one", "Ada")]) });
         assert_eq!(super::text(&ask(&server, None, params).await), text, "{tool}");
     }
-    let refused = ask(&server, None, json!({ "name": "two_of_one_key" })).await;
-    assert!(refused["result"]["resultType"] == "input_required" || super::text(&refused).contains("two questions"));
+    // The first of them is asked; whoever waits for both does not see before that the other one failed.
+    let first = ask(&server, None, json!({ "name": "two_of_one_key" })).await;
+    assert_eq!(first["result"]["inputRequests"]["one"]["params"]["message"], "one");
+    let given = answers(&[("one", "Ada")]);
+    let params = json!({ "name": "two_of_one_key", "requestState": state(&first), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "The key `one` names two questions");
     tokio::task::yield_now().await;
     let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(alive, 0, "what the handlers have left running has ended");
+}
+
+async fn sure(context: &Context, message: &str) -> Result<&'static str, ToolError> {
+    let answer = context.elicit("go", ElicitParams::form(message, Raw::empty_object())).await?;
+    Ok(answer.action.as_str())
+}
+
+async fn said(context: &Context, key: &str) -> Result<String, ToolError> {
+    Ok(context.sample(key, CreateMessageParams::new([PromptMessage::user("Well?")], 9)).await?.to_text())
+}
+
+/// An answer is one to the question that was asked, and to no other that has its key.
+#[tokio::test]
+async fn the_answer_to_one_question_answers_no_other() {
+    async fn dangerous(context: Context) -> Result<String, ToolError> {
+        let draft = sure(&context, "Delete the draft?").await?;
+        Ok(format!("{draft} {}", sure(&context, "Delete the database?").await?))
+    }
+    async fn guarded(context: Context) -> Result<String, ToolError> {
+        name(&context, "one").await?;
+        dangerous(context).await
+    }
+    async fn of_two_kinds(context: Context) -> Result<String, ToolError> {
+        let sure = sure(&context, "Delete the draft?").await?;
+        Ok(format!("{sure} {}", said(&context, "go").await?))
+    }
+    async fn directories(context: Context) -> Result<String, ToolError> {
+        let sure = sure(&context, "Delete the draft?").await?;
+        Ok(format!("{sure} {}", context.roots("go").await?.len()))
+    }
+    async fn by_hand(context: Context) -> Result<String, ToolError> {
+        sure(&context, "Delete the draft?").await?;
+        let question = ElicitParams::form("Delete the database?", Raw::empty_object());
+        match context.answer("go", &question) {
+            Some(answer) => Ok(answer?.action.as_str().to_owned()),
+            None => Ok("not asked".into()),
+        }
+    }
+    async fn asking_by_hand(context: Context) -> Result<String, ToolError> {
+        sure(&context, "Delete the draft?").await?;
+        let asking = context.input_required();
+        asking.elicit("go", &ElicitParams::form("Delete the database?", Raw::empty_object()))?;
+        Err(asking.into())
+    }
+    let tools = [
+        Tool::new("dangerous", dangerous),
+        Tool::new("guarded", guarded),
+        Tool::new("of_two_kinds", of_two_kinds),
+        Tool::new("directories", directories),
+        Tool::new("by_hand", by_hand),
+        Tool::new("asking_by_hand", asking_by_hand),
+    ];
+    let server = tools.into_iter().fold(Server::builder(implementation!()), ServerBuilder::tool).build();
+    for tool in ["dangerous", "of_two_kinds", "directories", "by_hand", "asking_by_hand"] {
+        let given = json!({ "go": { "action": "accept" } });
+        let first = ask(&server, None, json!({ "name": tool })).await;
+        assert_eq!(first["result"]["inputRequests"]["go"]["params"]["message"], "Delete the draft?");
+        let params = json!({ "name": tool, "requestState": state(&first), "inputResponses": given });
+        let with_state = ask(&server, None, params).await;
+        let without = ask(&server, None, json!({ "name": tool, "inputResponses": given })).await;
+        for answer in [with_state, without] {
+            assert_eq!(super::text(&answer), "The key `go` names two questions", "{tool}");
+        }
+    }
+    // Nor where it came in an earlier round.
+    let first = ask(&server, None, json!({ "name": "guarded" })).await;
+    let given = json!({ "go": { "action": "accept" }, "one": { "action": "maybe" } });
+    let params = json!({ "name": "guarded", "requestState": state(&first), "inputResponses": given });
+    let second = ask(&server, None, params).await;
+    assert_eq!(asked(&second), ["one"]);
+    let given = json!({ "go": { "action": "accept" }, "one": answers(&[("one", "Ada")])["one"] });
+    let params = json!({ "name": "guarded", "requestState": state(&second), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "The key `go` names two questions");
+}
+
+/// A question that comes out otherwise in each run is never answered; whoever wrote it shall know.
+#[tokio::test]
+async fn a_question_is_the_same_in_every_run() {
+    let runs = Arc::<AtomicU32>::default();
+    let drawn = move |context: Context| {
+        let run = runs.fetch_add(1, Ordering::Relaxed);
+        async move { sure(&context, &format!("Sure, at {run} o'clock?")).await }
+    };
+    let server = Server::builder(implementation!()).tool(Tool::new("drawn", drawn)).build();
+    let first = ask(&server, None, json!({ "name": "drawn" })).await;
+    let unanswered = ask(&server, None, json!({ "name": "drawn", "requestState": state(&first) })).await;
+    assert_eq!(unanswered["result"]["inputRequests"]["go"]["params"]["message"], "Sure, at 1 o'clock?");
+    let given = json!({ "go": { "action": "accept" } });
+    let params = json!({ "name": "drawn", "requestState": state(&unanswered), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "The key `go` names two questions");
+}
+
+/// A task that has not come to its question yet finds the answer in the next round: the user is not asked again.
+#[tokio::test(start_paused = true)]
+async fn answers_that_a_run_does_not_come_to_are_kept() {
+    let runs = Arc::<AtomicU32>::default();
+    let late = move |context: Context| {
+        let run = runs.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let slow = async {
+                tokio::time::sleep(Duration::from_secs(run.into())).await;
+                name(&context, "slow").await
+            };
+            let quick = async { Ok::<_, ToolError>(name(&context, "one").await? + &name(&context, "two").await?) };
+            let (quick, slow) = tokio::join!(quick, slow);
+            Ok::<_, ToolError>(quick? + &slow?)
+        }
+    };
+    let server = Server::builder(implementation!()).tool(Tool::new("late", late)).build();
+    let first = ask(&server, None, json!({ "name": "late" })).await;
+    assert_eq!(asked(&first), ["one", "slow"]);
+    let given = answers(&[("one", "Ada "), ("slow", "Bob")]);
+    let params = json!({ "name": "late", "requestState": state(&first), "inputResponses": given });
+    let second = ask(&server, None, params).await;
+    assert_eq!(asked(&second), ["two"]);
+    let params =
+        json!({ "name": "late", "requestState": state(&second), "inputResponses": answers(&[("two", "and ")]) });
+    assert_eq!(super::text(&ask(&server, None, params).await), "Ada and Bob");
+}
+
+/// By hand as in place.
+#[tokio::test]
+async fn a_client_is_asked_by_hand_only_in_the_ways_that_it_can_ask_its_user() {
+    fn page() -> ElicitParams {
+        ElicitParams::url("Log in", "https://example.com/login", "visit-1")
+    }
+    async fn in_place(context: Context) -> Result<(), ToolError> {
+        context.elicit("login", page()).await.map(drop)
+    }
+    async fn by_hand(context: Context) -> Result<(), ToolError> {
+        let asking = context.input_required();
+        asking.elicit("login", &page())?;
+        Err(asking.into())
+    }
+    let builder = Server::builder(implementation!());
+    let server = builder.tool(Tool::new("in_place", in_place)).tool(Tool::new("by_hand", by_hand)).build();
+    for tool in ["in_place", "by_hand"] {
+        let answer = ask(&server, None, json!({ "name": tool })).await;
+        assert_eq!(answer["error"]["code"], -32021, "{tool}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -261,6 +431,42 @@ async fn a_handler_may_ask_by_hand() {
     let params =
         json!({ "name": "greet", "requestState": state(&first), "inputResponses": answers(&[("name", "Ada")]) });
     assert_eq!(super::text(&ask(&server, None, params).await), r#"{"name":"Ada"}"#);
+}
+
+/// What it does after it has noted its questions is not cut short: they are asked when it returns.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_asks_by_hand_comes_to_its_end() {
+    let saved = Arc::<AtomicU32>::default();
+    let counted = saved.clone();
+    let saves = move |context: Context| {
+        let saved = counted.clone();
+        async move {
+            let question = ElicitParams::form("Sure?", Raw::empty_object());
+            if let Some(answer) = context.answer("go", &question) {
+                return Ok(answer?.action.as_str());
+            }
+            let asking = context.input_required();
+            asking.elicit("go", &question)?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let error = ToolError::from(asking);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            saved.fetch_add(1, Ordering::Relaxed);
+            Err(error)
+        }
+    };
+    async fn thinks_better(context: Context) -> Result<&'static str, ToolError> {
+        context.input_required().elicit("go", &ElicitParams::form("Sure?", Raw::empty_object()))?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok("no need to ask")
+    }
+    let builder = Server::builder(implementation!());
+    let server = builder.tool(Tool::new("saves", saves)).tool(Tool::new("thinks_better", thinks_better)).build();
+    let first = ask(&server, None, json!({ "name": "saves" })).await;
+    assert_eq!((asked(&first), saved.load(Ordering::Relaxed)), (vec!["go"], 1));
+    let given = json!({ "go": { "action": "accept" } });
+    let params = json!({ "name": "saves", "requestState": state(&first), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "accept");
+    assert_eq!(super::text(&ask(&server, None, json!({ "name": "thinks_better" })).await), "no need to ask");
 }
 
 /// The very same handler text, asked in place.

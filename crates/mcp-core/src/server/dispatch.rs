@@ -120,7 +120,7 @@ impl Timeout {
 impl Running {
     /// A handler that is to run.
     pub(crate) fn new(timeout: Option<Timeout>, future: Handling) -> Self {
-        Self::Handler { future: AssertUnwindSafe(future).catch_unwind(), timeout, asking: None }
+        Self::Handler { future: unwinding(future), timeout, asking: None }
     }
 
     /// One that may ask its client: with open questions it is dropped, and they are the answer.
@@ -136,12 +136,10 @@ impl Running {
             Self::Done(outcome) => return Poll::Ready(outcome.take().unwrap_or(Err(Fault::Internal))),
             Self::Handler { future, timeout, asking } => (future, timeout, asking),
         };
-        let polled = future.poll_unpin(cx);
-        let open = asking.as_deref().and_then(|exchange| Some((exchange, exchange.replay.as_ref()?)));
-        let open =
-            open.filter(|(_, replay)| if polled.is_ready() { replay.asks_by_hand() } else { replay.is_open(cx) });
-        let outcome = match (polled, open, timeout) {
-            (_, Some((exchange, replay)), _) => replay.ask_client(exchange),
+        let mut polled = future.poll_unpin(cx);
+        let asked = asking.as_deref().and_then(|exchange| ask(exchange, future, &mut polled, cx));
+        let outcome = match (polled, asked, timeout) {
+            (_, Some(asked), _) => asked,
             (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
             (Poll::Pending, None, None) => return Poll::Pending,
             (Poll::Pending, None, Some(timeout)) => {
@@ -157,6 +155,27 @@ impl Running {
         let handler = std::mem::replace(self, Self::Done(None));
         catch_unwind(AssertUnwindSafe(|| drop(handler))).map_err(|_| panicked())
     }
+}
+
+/// Asks the client, where the handler waits for what only the client can say.
+fn ask(
+    exchange: &Exchange,
+    future: &mut Unwinding,
+    polled: &mut Poll<<Unwinding as Future>::Output>,
+    cx: &Context<'_>,
+) -> Option<Result<Body, Fault>> {
+    let replay = exchange.replay.as_ref()?;
+    if matches!(polled, Poll::Ready(Ok(_))) && replay.asks_by_hand() {
+        // It has returned, and waits from here on as one that asks in place does.
+        *polled = Poll::Pending;
+        *future = unwinding(Box::pin(std::future::pending()));
+    }
+    let round = polled.is_pending().then(|| replay.end(cx)).flatten()?;
+    Some(replay.ask_client(exchange, round))
+}
+
+fn unwinding(future: Handling) -> Unwinding {
+    AssertUnwindSafe(future).catch_unwind()
 }
 
 /// What a panic said may hold anything, so it goes no further than the process's own panic hook.

@@ -112,7 +112,10 @@ impl<T: DeserializeOwned + JsonSchema> Question for Form<T> {
 
 fn flat(schema: &Value, revision: Revision) -> Result<Value, String> {
     let none = Map::new();
-    if schema["type"] != "object" {
+    // Whatever else may say of fields, beside their names, would be lost: maps, and variants of an enum.
+    let has_more = ["oneOf", "anyOf", "allOf", "patternProperties"].iter().any(|more| schema.get(more).is_some());
+    let is_open = schema.get("additionalProperties").is_some_and(|others| *others != false);
+    if schema["type"] != "object" || has_more || is_open {
         return Err("a form asks for a struct with named fields".into());
     }
     let mut properties = Map::new();
@@ -235,6 +238,8 @@ fn choose(flat: &mut Map<String, Value>, choices: &Choices, revision: Revision) 
 #[cfg(test)]
 #[expect(dead_code, reason = "only their schemas are looked at")]
 mod tests {
+    use std::collections::HashMap;
+
     use serde::Deserialize;
 
     use super::*;
@@ -348,7 +353,23 @@ mod tests {
         assert!(refused(form_schema::<Nested>(Revision::LATEST).unwrap_err()).contains("`inner`"));
         assert!(refused(form_schema::<Many>(Revision::LATEST).unwrap_err()).contains("`names`"));
         assert!(refused(form_schema::<OfData>(Revision::LATEST).unwrap_err()).contains("`data`"));
+        // Fields that nobody has named cannot be shown; the form would be empty, or lack them.
+        #[derive(Deserialize, JsonSchema)]
+        struct Open {
+            a: bool,
+            #[serde(flatten)]
+            others: HashMap<String, String>,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Either {
+            a: bool,
+            #[serde(flatten)]
+            data: Data,
+        }
         assert!(form_schema::<u8>(Revision::LATEST).is_err());
+        assert!(form_schema::<HashMap<String, String>>(Revision::LATEST).is_err());
+        assert!(form_schema::<Open>(Revision::LATEST).is_err());
+        assert!(form_schema::<Either>(Revision::LATEST).is_err());
         #[derive(Deserialize, JsonSchema)]
         struct Several {
             colors: Vec<Size>,

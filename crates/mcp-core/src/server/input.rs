@@ -9,10 +9,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Context, Era, Fault, ToolError,
     method::question as method,
-    server::Question,
+    server::{Question, modern::Asked},
     types::{
-        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitResult,
-        ListRootsResult, Root, WrittenSampling,
+        ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
+        ElicitResult, ListRootsResult, Root, WrittenSampling,
     },
     validate,
 };
@@ -24,23 +24,16 @@ impl Context {
     /// Questions work in handlers of tools, prompts and resources. In the legacy era they are asked in place. In the modern
     /// one the handler is dropped where it waits, and run again from its beginning with the answers: what it does before
     /// must be harmless, or stand in [`once`](Self::once). Questions that do not depend on each other are best asked
-    /// together, with `join!`.
+    /// together, with `join!`. There a key names one question, which is the same in every run.
     ///
     /// # Errors
     /// When the client cannot ask its user in that way, does not answer in time
-    /// ([`Limits::question_timeout`](crate::Limits)), or refuses.
+    /// ([`Limits::question_timeout`](crate::Limits)), or refuses; in the modern era also when the key names another question
+    /// already.
     ///
     /// Specification: *Elicitation*.
     pub async fn elicit<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, ToolError> {
-        self.needs(ClientCapability::Elicitation)?;
-        let params = question.params(self.revision())?;
-        let url = params.mode == Some(ElicitMode::Url);
-        let capability = self.client_capabilities().elicitation;
-        let has = |mode: &str| capability.as_ref().is_some_and(|modes| modes.member(mode).is_some());
-        // A client that names no mode shows forms.
-        if url && !has("url") || !url && has("url") && !has("form") {
-            return Err(missing(ClientCapability::Elicitation));
-        }
+        let params = self.elicitable(&question)?;
         let schema = params.requested_schema.as_ref();
         let result = self.ask(key, method::ELICIT, &params, |answer: &ElicitResult| answers(answer, schema)).await?;
         question.answer(result)
@@ -71,7 +64,7 @@ impl Context {
     }
 
     /// Begins to ask by hand, in the modern era: for handlers that keep track of rounds themselves. The handler notes its
-    /// questions, and then returns what it made of them as its error.
+    /// questions, and then returns what it made of them as its error; it is not dropped before.
     ///
     /// ```
     /// use mcp_core::{Context, ToolError, server::form};
@@ -96,36 +89,39 @@ impl Context {
         InputRequired(self.clone())
     }
 
-    /// The answer to a question that this call has asked before, if there is one that fits.
+    /// The answer to a question that this call has asked before, if there is one that fits; an error if the key names another
+    /// question.
     pub fn answer<Q: Question>(&self, key: &str, question: &Q) -> Option<Result<Q::Answer, ToolError>> {
         let params = question.params(self.revision()).ok()?;
         let schema = params.requested_schema.as_ref();
         let read = |raw: &Raw| raw.decode::<ElicitResult>().ok().filter(|answer| answers(answer, schema));
-        Some(question.answer(self.exchange().replay.as_ref()?.answer(key, read)?))
+        let asked = Asked::new(method::ELICIT, Raw::encode(&params).ok()?);
+        match self.exchange().replay.as_ref()?.answer(key, &asked, read) {
+            Ok(answer) => answer.map(|answer| question.answer(answer)),
+            Err(error) => Some(Err(error)),
+        }
     }
 
     /// Does something that must not be done again where the handler is run again, and remembers what came of it. `key` tells
     /// such things of one call apart.
     ///
-    /// What is remembered travels through the client, sealed, so it should be small.
+    /// What is remembered travels through the client, sealed, so it should be small. While `what` runs, the client is asked
+    /// nothing and the handler is not dropped, unless the call is cancelled or its time is up. Only where `what` itself asks,
+    /// it is dropped, and begins anew with the answer.
     ///
     /// # Errors
-    /// The error of what was done, which is not remembered.
+    /// The error of what was done, which is not remembered: the next run tries again. In the modern era also when something
+    /// else is done under that key, or when what was remembered does not read as a `T`.
     pub async fn once<T, E, Fut>(&self, key: &str, what: impl FnOnce() -> Fut) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned,
         E: Into<ToolError>,
         Fut: Future<Output = Result<T, E>>,
     {
-        let replay = self.exchange().replay.as_deref();
-        if let Some(done) = replay.and_then(|replay| replay.done(key)) {
-            return Ok(done);
+        match &self.exchange().replay {
+            Some(replay) => replay.once(key, what).await,
+            None => what().await.map_err(Into::into),
         }
-        let value = what().await.map_err(Into::into)?;
-        if let Some(replay) = replay {
-            replay.did(key, &value)?;
-        }
-        Ok(value)
     }
 
     /// Asks a legacy client whether it is alive.
@@ -137,6 +133,20 @@ impl Context {
             return Err(ToolError::new("A client of the modern era cannot be pinged"));
         }
         self.ask("", "ping", &serde_json::Map::new(), |_: &serde::de::IgnoredAny| true).await.map(drop)
+    }
+
+    /// What the client is asked, if it can ask its user that.
+    fn elicitable(&self, question: &impl Question) -> Result<ElicitParams, ToolError> {
+        self.needs(ClientCapability::Elicitation)?;
+        let params = question.params(self.revision())?;
+        let url = params.mode == Some(ElicitMode::Url);
+        let capability = self.client_capabilities().elicitation;
+        let has = |mode: &str| capability.as_ref().is_some_and(|modes| modes.member(mode).is_some());
+        // A client that names no mode shows forms.
+        if url && !has("url") || !url && has("url") && !has("form") {
+            return Err(missing(ClientCapability::Elicitation));
+        }
+        Ok(params)
     }
 
     fn needs(&self, capability: ClientCapability) -> Result<(), ToolError> {
@@ -161,10 +171,11 @@ impl Context {
         let (exchange, params) = (self.exchange(), Raw::encode(params)?);
         let read = |raw: &Raw| raw.decode::<R>().ok().filter(|answer| fits(answer));
         if let Some(replay) = &exchange.replay {
-            if let Some(answer) = replay.answer(key, read) {
+            let asked = Asked::new(method, params);
+            if let Some(answer) = replay.answer(key, &asked, read)? {
                 return Ok(answer);
             }
-            replay.note(key, method, params)?;
+            replay.note(key, asked)?;
             // The handler is dropped here; but what it has left running must come to an end too.
             self.cancelled().await;
             return Err(ToolError::new("The call is over"));
@@ -193,8 +204,7 @@ impl InputRequired {
     /// # Errors
     /// When the client cannot be asked that, or is of the legacy era.
     pub fn elicit(&self, key: &str, question: &impl Question) -> Result<(), ToolError> {
-        self.0.needs(ClientCapability::Elicitation)?;
-        self.note(key, method::ELICIT, &question.params(self.0.revision())?)
+        self.note(key, method::ELICIT, &self.0.elicitable(question)?)
     }
 
     /// Has the client's model say something.
@@ -217,7 +227,7 @@ impl InputRequired {
 
     fn note(&self, key: &str, method: &'static str, params: &impl Serialize) -> Result<(), ToolError> {
         match &self.0.exchange().replay {
-            Some(replay) => replay.note(key, method, Raw::encode(params)?),
+            Some(replay) => replay.note_by_hand(key, Asked::new(method, Raw::encode(params)?)),
             None => Err(ToolError::new("The client cannot be asked by hand in this revision")),
         }
     }

@@ -2,6 +2,7 @@
 
 mod discover;
 mod listen;
+mod once;
 mod replay;
 mod state;
 
@@ -9,7 +10,7 @@ pub(super) use discover::discover;
 pub(crate) use listen::Subscriptions;
 pub(super) use listen::listen;
 use mcp_jsonrpc::{Raw, Request};
-pub(crate) use replay::Replay;
+pub(crate) use replay::{Asked, Replay};
 pub use state::StateKeys;
 
 use crate::{

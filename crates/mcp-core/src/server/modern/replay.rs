@@ -1,7 +1,7 @@
 //! A call of several rounds: the handler runs again from its beginning, with what is known by then.
 //!
-//! A question that has no answer yet is noted, and its future stays pending. When a poll ends with questions open, the
-//! handler is dropped and the client gets them.
+//! A question that has no answer yet is noted, and its future stays pending. When a poll ends with questions open, and
+//! nothing is being done that must not be done again, the handler is dropped and the client gets them.
 //!
 //! Specification: *Multi Round-Trip Requests*.
 
@@ -17,9 +17,11 @@ use std::{
 use bytes::{BufMut, BytesMut};
 use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Raw, encode};
-use serde::{Serialize, de::DeserializeOwned};
 
-use super::state::State;
+use super::{
+    once::Doing,
+    state::{State, fingerprint},
+};
 use crate::{
     Exchange, Fault, ToolError,
     lock::lock,
@@ -30,23 +32,44 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// What was carried over.
-    before: State,
+    pub(super) before: State,
     /// What the client answers in this round.
     given: BTreeMap<String, Raw>,
-    round: Mutex<Round>,
-    /// The handler has returned, to ask.
+    pub(super) round: Mutex<Round>,
+    /// The handler returns to ask.
     is_by_hand: AtomicBool,
     /// Whoever polls the handler: it may ask from a task of its own.
-    runner: AtomicWaker,
+    pub(super) runner: AtomicWaker,
 }
 
 #[derive(Debug, Default)]
-struct Round {
+pub(crate) struct Round {
     /// What has no answer yet.
-    open: BTreeMap<String, (&'static str, Raw)>,
+    pub(super) open: BTreeMap<String, Asked>,
+    /// What is open once the handler has returned.
+    by_hand: BTreeMap<String, Asked>,
     /// What to carry over.
-    answers: BTreeMap<String, Raw>,
-    once: BTreeMap<String, Raw>,
+    answers: BTreeMap<String, (String, Raw)>,
+    pub(super) once: BTreeMap<String, Raw>,
+    /// What is being done, and is not to be done again.
+    pub(super) doing: BTreeMap<String, Doing>,
+    /// The handler is dropped.
+    pub(super) is_over: bool,
+}
+
+/// A question, as the client gets it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    method: &'static str,
+    params: Raw,
+    fingerprint: String,
+}
+
+impl Asked {
+    pub(crate) fn new(method: &'static str, params: Raw) -> Self {
+        let fingerprint = fingerprint(method, &params);
+        Self { method, params, fingerprint }
+    }
 }
 
 impl Replay {
@@ -76,86 +99,126 @@ impl Replay {
     }
 
     /// The answer to a question, as `read` makes it out; one that does not read is no answer.
-    pub(crate) fn answer<R>(&self, key: &str, read: impl Fn(&Raw) -> Option<R>) -> Option<R> {
-        let known = self.before.answers.get(key).into_iter().chain(self.given.get(key));
-        let (raw, answer) = known.filter_map(|raw| Some((raw, read(raw)?))).next()?;
-        lock(&self.round).answers.insert(key.to_owned(), raw.clone());
-        Some(answer)
+    pub(crate) fn answer<R>(
+        &self,
+        key: &str,
+        asked: &Asked,
+        read: impl Fn(&Raw) -> Option<R>,
+    ) -> Result<Option<R>, ToolError> {
+        let mut round = lock(&self.round);
+        self.only(&round, key, asked)?;
+        let kept = self.before.answers.get(key).map(|(_, raw)| raw);
+        let mut known = kept.into_iter().chain(self.given.get(key));
+        let Some((raw, answer)) = known.find_map(|raw| Some((raw, read(raw)?))) else { return Ok(None) };
+        round.answers.insert(key.to_owned(), (asked.fingerprint.clone(), raw.clone()));
+        Ok(Some(answer))
     }
 
     /// Notes a question, which the client gets when this poll of the handler ends.
-    pub(crate) fn note(&self, key: &str, method: &'static str, params: Raw) -> Result<(), ToolError> {
+    pub(crate) fn note(&self, key: &str, asked: Asked) -> Result<(), ToolError> {
         let mut round = lock(&self.round);
-        if round.open.get(key).is_some_and(|(other, asked)| *other != method || *asked != params) {
-            return Err(ToolError::new(format!("The key `{key}` names two questions")));
-        }
-        round.open.insert(key.to_owned(), (method, params));
+        self.only(&round, key, &asked)?;
+        round.open.insert(key.to_owned(), asked);
+        round.release_what_asks();
         drop(round);
         self.runner.wake();
         Ok(())
     }
 
-    /// What was done in an earlier round.
-    pub(crate) fn done<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        let raw = self.before.once.get(key)?;
-        let value = raw.decode().ok()?;
-        lock(&self.round).once.insert(key.to_owned(), raw.clone());
-        Some(value)
-    }
-
-    /// Something was done, and is not to be done again.
-    pub(crate) fn did(&self, key: &str, value: &impl Serialize) -> Result<(), ToolError> {
-        lock(&self.round).once.insert(key.to_owned(), Raw::encode(value)?);
+    /// Notes a question, which the client gets if the handler returns to ask.
+    pub(crate) fn note_by_hand(&self, key: &str, asked: Asked) -> Result<(), ToolError> {
+        let mut round = lock(&self.round);
+        self.only(&round, key, &asked)?;
+        round.by_hand.insert(key.to_owned(), asked);
         Ok(())
     }
 
-    /// The handler returns, and asks what it has noted.
+    /// Makes sure that a key names no other question, of this run or of those before: the answer to one must not be taken
+    /// for the answer to another. What was asked before and has no answer yet may be asked in other words.
+    fn only(&self, round: &Round, key: &str, asked: &Asked) -> Result<(), ToolError> {
+        let answered = [self.before.answers.get(key), round.answers.get(key)].into_iter().flatten();
+        let given = self.before.open.get(key).filter(|_| self.given.contains_key(key));
+        let open = [round.open.get(key), round.by_hand.get(key)].into_iter().flatten().map(|open| &open.fingerprint);
+        let mut others = answered.map(|(question, _)| question).chain(given).chain(open);
+        if others.any(|other| *other != asked.fingerprint) {
+            return Err(ToolError::new(format!("The key `{key}` names two questions")));
+        }
+        Ok(())
+    }
+
+    /// The handler is to return, and asks what it has noted.
     pub(crate) fn ask_by_hand(&self) {
         self.is_by_hand.store(true, Ordering::Relaxed);
     }
 
     /// Whether a handler that has returned asks.
     pub(crate) fn asks_by_hand(&self) -> bool {
-        self.is_by_hand.load(Ordering::Relaxed) && !lock(&self.round).open.is_empty()
+        if !self.is_by_hand.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut round = lock(&self.round);
+        let by_hand = std::mem::take(&mut round.by_hand);
+        round.open.extend(by_hand);
+        !round.open.is_empty()
     }
 
-    /// Whether the handler waits for what only the client can say; if not yet, `cx` is woken when it does.
-    pub(crate) fn is_open(&self, cx: &Context<'_>) -> bool {
+    /// Ends the round if the handler waits for what only the client can say, and nothing is being done that must not be
+    /// done again. If it is not to end yet, `cx` is woken when it is.
+    pub(crate) fn end(&self, cx: &Context<'_>) -> Option<Round> {
         // From here on nothing is missed, so looking comes after.
         self.runner.register(cx.waker());
-        !lock(&self.round).open.is_empty()
+        let mut round = lock(&self.round);
+        let ends = !round.open.is_empty() && !round.is_held();
+        ends.then(|| std::mem::replace(&mut *round, Round { is_over: true, ..Round::default() }))
     }
 
-    /// The answer that asks for it.
-    pub(crate) fn ask_client(&self, exchange: &Exchange) -> Result<Body, Fault> {
+    /// The answer that asks for what a round has left open.
+    pub(crate) fn ask_client(&self, exchange: &Exchange, round: Round) -> Result<Body, Fault> {
         let core = &exchange.server.0.core;
-        let Round { open, mut answers, mut once } = std::mem::take(&mut *lock(&self.round));
-        let rounds = self.before.rounds + 1;
-        if rounds > core.limits.input_rounds {
+        if self.before.rounds >= core.limits.input_rounds {
             let most = core.limits.input_rounds;
             return Err(Fault::InvalidParams(format!("the call asked for more input {most} times already").into()));
         }
-        // What this round did not come to is still known.
-        for (known, all) in [(&self.before.answers, &mut answers), (&self.before.once, &mut once)] {
-            known.iter().for_each(|(key, raw)| {
-                all.entry(key.clone()).or_insert_with(|| raw.clone());
-            });
-        }
-        answers.retain(|key, _| !open.contains_key(key));
-        let state = State { rounds, answers, once };
-        let sealed = core.state_keys.seal(exchange, &state, core.limits.request_state_ttl).ok_or(Fault::Internal)?;
-        if sealed.len() > core.limits.request_state_bytes {
-            tracing::error!(method = exchange.method(), "what a call carries from round to round is over its limit");
-            return Err(Fault::Internal);
-        }
-        write(&open, &sealed)
+        let sealed = seal(exchange, self.state_after(&round))?;
+        write(&round.open, &sealed)
+    }
+
+    /// What is known after a round. What it did not come to, of answers and of what was done, is known all the same.
+    fn state_after(&self, round: &Round) -> State {
+        let State { rounds, open, mut answers, mut once } = self.before.clone();
+        let given = open.into_iter().filter_map(|(key, question)| {
+            let answer = (question, self.given.get(&key)?.clone());
+            Some((key, answer))
+        });
+        answers.extend(given);
+        answers.extend(round.answers.clone());
+        answers.retain(|key, _| !round.open.contains_key(key));
+        once.extend(round.once.clone());
+        let open = round.open.iter().map(|(key, asked)| (key.clone(), asked.fingerprint.clone())).collect();
+        State { rounds: rounds + 1, open, answers, once }
     }
 }
 
-fn write(open: &BTreeMap<String, (&'static str, Raw)>, state: &str) -> Result<Body, Fault> {
+fn seal(exchange: &Exchange, state: State) -> Result<String, Fault> {
+    let core = &exchange.server.0.core;
+    let (ttl, most) = (core.limits.request_state_ttl, core.limits.request_state_bytes);
+    let sealed = core.state_keys.seal(exchange, &state, ttl).ok_or(Fault::Internal)?;
+    if sealed.len() <= most {
+        return Ok(sealed);
+    }
+    // Whose fault it is shows without what the client has answered.
+    let ours = core.state_keys.seal(exchange, &State { answers: BTreeMap::new(), ..state }, ttl);
+    if ours.is_some_and(|ours| ours.len() <= most) {
+        return Err(Fault::InvalidParams(format!("with its answers the call carries more than {most} bytes").into()));
+    }
+    tracing::error!(method = exchange.method(), "what a call carries from round to round is over its limit");
+    Err(Fault::Internal)
+}
+
+fn write(open: &BTreeMap<String, Asked>, state: &str) -> Result<Body, Fault> {
     let mut members = BytesMut::new();
     members.put_slice(br#""inputRequests":{"#);
-    for (index, (key, (method, params))) in open.iter().enumerate() {
+    for (index, (key, Asked { method, params, .. })) in open.iter().enumerate() {
         if index > 0 {
             members.put_u8(b',');
         }

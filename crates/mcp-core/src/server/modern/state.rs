@@ -122,13 +122,23 @@ impl fmt::Debug for StateKeys {
     }
 }
 
-/// What one round leaves for the next.
+/// What tells a question from others that are asked under the same key.
+///
+/// 16 bytes of a hash, since all that is sealed travels with the call.
+pub(super) fn fingerprint(method: &str, params: &Raw) -> String {
+    let hash = Sha256::new().chain_update(method).chain_update([0]).chain_update(params.as_bytes()).finalize();
+    URL_SAFE_NO_PAD.encode(&hash[..16])
+}
+
+/// What one round leaves for the next. Questions are fingerprints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     /// How many rounds there were.
     pub(super) rounds: u32,
-    /// What the client has answered, by key.
-    pub(super) answers: BTreeMap<String, Raw>,
+    /// What the client was asked in the last one, by key.
+    pub(super) open: BTreeMap<String, String>,
+    /// What the client has answered, and to which question, by key.
+    pub(super) answers: BTreeMap<String, (String, Raw)>,
     /// What was done once, by key.
     pub(super) once: BTreeMap<String, Raw>,
 }

@@ -1,0 +1,115 @@
+//! What a handler does once, though it runs again in each round.
+
+use std::{
+    pin::pin,
+    thread::{self, ThreadId},
+};
+
+use mcp_jsonrpc::Raw;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::replay::{Replay, Round};
+use crate::{ToolError, lock::lock};
+
+/// Something that is being done.
+#[derive(Debug, Default)]
+pub(super) struct Doing {
+    /// Which thread polls it just now.
+    polled_on: Option<ThreadId>,
+    /// It waits for an answer of the client itself, so it cannot end before the round does.
+    asks: bool,
+}
+
+impl Round {
+    /// Whether the handler must not be dropped yet.
+    pub(super) fn is_held(&self) -> bool {
+        self.doing.values().any(|doing| !doing.asks)
+    }
+
+    /// A question was asked on this thread: by what is polled on it, if anything is.
+    pub(super) fn release_what_asks(&mut self) {
+        let here = Some(thread::current().id());
+        self.doing.values_mut().filter(|doing| doing.polled_on == here).for_each(|doing| doing.asks = true);
+    }
+}
+
+impl Replay {
+    /// Does something, unless it was done in an earlier round. While it is being done the round does not end: the handler
+    /// would be dropped in the middle of it, and begin it again in the next one.
+    pub(crate) async fn once<T, E, Fut>(&self, key: &str, what: impl FnOnce() -> Fut) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let Some(deed) = self.begin(key)? else { return self.done(key) };
+        let value = deed.poll_to_end(what()).await.map_err(Into::into)?;
+        deed.remember(Raw::encode(&value)?);
+        Ok(value)
+    }
+
+    /// Begins it; `None` if it was done in an earlier round.
+    fn begin<'a>(&'a self, key: &'a str) -> Result<Option<Deed<'a>>, ToolError> {
+        let mut round = lock(&self.round);
+        if round.is_over {
+            return Err(ToolError::new("The call is over"));
+        }
+        if round.doing.contains_key(key) || round.once.contains_key(key) {
+            return Err(ToolError::new(format!("The key `{key}` names two things that are done once")));
+        }
+        if let Some(done) = self.before.once.get(key) {
+            round.once.insert(key.to_owned(), done.clone());
+            return Ok(None);
+        }
+        round.doing.insert(key.to_owned(), Doing::default());
+        Ok(Some(Deed { replay: self, key }))
+    }
+
+    /// What came of it. What does not read is still done, and must not be done again.
+    fn done<T: DeserializeOwned>(&self, key: &str) -> Result<T, ToolError> {
+        let value = self.before.once.get(key).and_then(|raw| raw.decode().ok());
+        value.ok_or_else(|| ToolError::new(format!("What was done under the key `{key}` cannot be read back")))
+    }
+}
+
+/// Something that is being done, until this is dropped.
+struct Deed<'a> {
+    replay: &'a Replay,
+    key: &'a str,
+}
+
+impl Deed<'_> {
+    async fn poll_to_end<F: Future>(&self, what: F) -> F::Output {
+        let mut what = pin!(what);
+        std::future::poll_fn(|cx| {
+            self.is_polled_on(Some(thread::current().id()));
+            let polled = what.as_mut().poll(cx);
+            self.is_polled_on(None);
+            polled
+        })
+        .await
+    }
+
+    fn is_polled_on(&self, thread: Option<ThreadId>) {
+        if let Some(doing) = lock(&self.replay.round).doing.get_mut(self.key) {
+            doing.polled_on = thread;
+        }
+    }
+
+    fn remember(self, value: Raw) {
+        lock(&self.replay.round).once.insert(self.key.to_owned(), value);
+    }
+}
+
+/// The round may end now.
+impl Drop for Deed<'_> {
+    fn drop(&mut self) {
+        let mut round = lock(&self.replay.round);
+        round.doing.remove(self.key);
+        let is_waited_for = !round.open.is_empty();
+        drop(round);
+        if is_waited_for {
+            self.replay.runner.wake();
+        }
+    }
+}
