@@ -83,7 +83,8 @@ pub struct Limits {
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
-    /// answers are over their bounds. Also how long the body of an HTTP request may take. A server's. Default 60 s.
+    /// answers are over their bounds. Also how long the body of an HTTP request may take, and how long its head: an HTTP
+    /// connection that is answering nothing ends when no whole head has come for so long. A server's. Default 60 s.
     pub stall_timeout: Duration,
     /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
     pub shutdown_grace: Duration,

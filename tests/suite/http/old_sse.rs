@@ -13,19 +13,19 @@ fn routes() -> Routes {
     Routes::new(everything_server::server()).http_sse("/sse", "/messages")
 }
 
-fn listen() -> Post {
+pub(super) fn listen() -> Post {
     Post::to("GET /sse", "").header("Accept", "text/event-stream")
 }
 
 /// A client: the stream that it listens to, and where it posts to.
-struct Old {
+pub(super) struct Old {
     stream: Connection,
     messages: String,
     heard: String,
 }
 
 impl Old {
-    async fn connect(address: std::net::SocketAddr, listen: &Post) -> Self {
+    pub(super) async fn connect(address: std::net::SocketAddr, listen: &Post) -> Self {
         let mut stream = Connection::open(address).await;
         stream.write(&listen.bytes(address)).await;
         let head = soon("the head", stream.head()).await.unwrap();
@@ -38,37 +38,41 @@ impl Old {
         old
     }
 
-    /// The next event, without its empty line.
-    async fn event(&mut self) -> String {
+    /// The next event, without its empty line; `None` where the stream ends.
+    pub(super) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.heard.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
                 self.heard = rest;
-                return event;
+                return Some(event);
             }
-            let chunk = soon("an event", self.stream.chunk()).await.expect("the stream goes on");
+            let chunk = soon("an event", self.stream.chunk()).await?;
             self.heard.push_str(&String::from_utf8(chunk).unwrap());
         }
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn event(&mut self) -> String {
+        self.next().await.expect("the stream goes on")
+    }
+
+    pub(super) async fn hear(&mut self) -> Value {
         let event = self.event().await;
         let data = event.strip_prefix("event: message\ndata: ").unwrap_or_else(|| panic!("{event}"));
         serde_json::from_str(data).unwrap()
     }
 
-    fn post(&self, message: &Value) -> Post {
+    pub(super) fn post(&self, message: &Value) -> Post {
         Post::to(&format!("POST {}", self.messages), message.to_string())
     }
 }
 
-async fn send(address: std::net::SocketAddr, post: &Post) -> u16 {
+pub(super) async fn send(address: std::net::SocketAddr, post: &Post) -> u16 {
     let mut connection = Connection::open(address).await;
     connection.write(&post.bytes(address)).await;
     connection.response_to(post).await.unwrap().status()
 }
 
-fn hello() -> Value {
+pub(super) fn hello() -> Value {
     let client = json!({ "name": "old", "version": "0" });
     let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client });
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
