@@ -48,6 +48,13 @@ async fn begin(stopping: &Stopping, post: &Post) -> Connection {
     connection
 }
 
+/// The id of a new session.
+async fn greeted(stopping: &Stopping) -> String {
+    let post = Post::new(super::session::hello(Revision::V2025_11_25));
+    let response = begin(stopping, &post).await.response_to(&post).await.unwrap();
+    response.head.header("Mcp-Session-Id").unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn what_runs_may_finish_and_no_connection_is_taken_any_more() {
     let stopping = start().await;
@@ -66,12 +73,7 @@ async fn what_runs_may_finish_and_no_connection_is_taken_any_more() {
 #[tokio::test]
 async fn what_outlives_the_grace_is_cut_off_and_idle_streams_hold_up_nobody() {
     let stopping = start().await;
-    let hello =
-        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello }).to_string();
-    let post = Post::new(hello);
-    let response = begin(&stopping, &post).await.response_to(&post).await.unwrap();
-    let session = response.head.header("Mcp-Session-Id").unwrap().to_owned();
+    let session = greeted(&stopping).await;
     let listen = Post::to("GET /mcp", "").header("Accept", "text/event-stream").header("Mcp-Session-Id", session);
     let mut listening = begin(&stopping, &listen).await;
     assert_eq!(listening.head().await.unwrap().status, 200);
@@ -113,6 +115,25 @@ async fn requests_that_never_come_whole_and_answers_that_nobody_reads_hold_up_no
     for half in &mut halves {
         soon("its connection is over", half.rest()).await;
     }
+}
+
+/// A stream that nothing would end any more is not opened.
+#[tokio::test]
+async fn a_stream_that_is_asked_for_while_the_server_stops_is_refused() {
+    let stopping = within(Duration::from_secs(600)).await;
+    let session = greeted(&stopping).await;
+    let listen = Post::to("GET /mcp", "").header("Accept", "text/event-stream").header("Mcp-Session-Id", session);
+    let bytes = listen.bytes(stopping.address);
+    let (beginning, rest) = bytes.split_at(bytes.len() - 2);
+    let mut connection = Connection::open(stopping.address).await;
+    connection.write(beginning).await;
+    // On its way through once more, so that the beginning has come.
+    greeted(&stopping).await;
+    stopping.stop.send(()).unwrap();
+    until("it stops", async || tokio::net::TcpStream::connect(stopping.address).await.is_err()).await;
+    connection.write(rest).await;
+    assert_eq!(connection.head().await.unwrap().status, 503);
+    soon("the end", stopping.serving).await.unwrap().unwrap();
 }
 
 /// Who listens over HTTP+SSE is hung up on at once, and who waits for an answer gets it first.
