@@ -151,6 +151,15 @@ const ROWS: &[Row] = &[
     client("2025-11-25", "tools_call"),
     client("2026-07-28", "tools_call"),
     client("2026-07-28", "request-metadata"),
+    client("2025-11-25", "elicitation-sep1034-client-defaults"),
+    client("2025-11-25", "sse-retry"),
+    client("2026-07-28", "http-standard-headers"),
+    client("2026-07-28", "http-custom-headers"),
+    client("2026-07-28", "http-invalid-tool-headers"),
+    client("2026-07-28", "sep-2322-client-request-state"),
+    client("2025-11-25", "json-schema-2020-12-preservation"),
+    client("2026-07-28", "json-schema-2020-12-preservation"),
+    client("2026-07-28", "json-schema-ref-no-deref"),
 ];
 
 /// Runs every row and prints the summary; an error if any row holds a surprise.

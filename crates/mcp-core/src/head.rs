@@ -23,6 +23,12 @@ pub mod meta_key {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The server's name and version, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+    /// Whether a client says something under that key itself.
+    pub(crate) fn is_reserved(key: &str) -> bool {
+        key == PROGRESS_TOKEN
+            || [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, SUBSCRIPTION_ID].contains(&key)
+    }
 }
 
 /// What a request's progress notifications name: a string or an integer.

@@ -33,6 +33,7 @@ mod deadline;
 mod error;
 mod fault;
 mod head;
+mod hub;
 mod limits;
 mod lock;
 mod mailbox;

@@ -23,6 +23,8 @@ pub trait Method {
     type Params: Serialize + DeserializeOwned;
     /// What a client gets.
     type Result: DeserializeOwned;
+    /// Whether a modern server may ask for more before it answers.
+    const MAY_ASK: bool = false;
 
     /// Whether a request calls it.
     #[must_use]
@@ -41,7 +43,7 @@ const MODERN: &[Era] = &[Era::Modern];
 const BOTH: &[Era] = &[Era::Legacy, Era::Modern];
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal, $eras:ident, $params:ty => $result:ty;)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, $eras:ident, $params:ty => $result:ty $(, $asks:ident)?;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,7 @@ macro_rules! methods {
                 const ERAS: &'static [Era] = $eras;
                 type Params = $params;
                 type Result = $result;
+                $(const MAY_ASK: bool = stringify!($asks).len() > 0;)?
             }
         )*
 
@@ -82,17 +85,17 @@ methods! {
     /// Lists the tools.
     ListTools = "tools/list", BOTH, PaginatedParams => ListToolsResult;
     /// Calls a tool.
-    CallTool = "tools/call", BOTH, CallToolParams => CallToolResult;
+    CallTool = "tools/call", BOTH, CallToolParams => CallToolResult, may_ask;
     /// Lists the prompts.
     ListPrompts = "prompts/list", BOTH, PaginatedParams => ListPromptsResult;
     /// Gets a prompt's messages.
-    GetPrompt = "prompts/get", BOTH, GetPromptParams => GetPromptResult;
+    GetPrompt = "prompts/get", BOTH, GetPromptParams => GetPromptResult, may_ask;
     /// Lists the resources.
     ListResources = "resources/list", BOTH, PaginatedParams => ListResourcesResult;
     /// Lists the resource templates.
     ListResourceTemplates = "resources/templates/list", BOTH, PaginatedParams => ListResourceTemplatesResult;
     /// Reads a resource.
-    ReadResource = "resources/read", BOTH, ResourceParams => ReadResourceResult;
+    ReadResource = "resources/read", BOTH, ResourceParams => ReadResourceResult, may_ask;
     /// Asks to be told when a resource changes.
     Subscribe = "resources/subscribe", LEGACY, ResourceParams => Empty;
     /// Asks to be told no more.
@@ -117,6 +120,10 @@ pub mod question {
 
 /// The notifications' names.
 pub mod notification {
+    /// A legacy client works in other directories now.
+    pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+    /// What a user was sent to a web page for is done.
+    pub const ELICITED: &str = "notifications/elicitation/complete";
     /// A legacy client is done with the handshake.
     pub const INITIALIZED: &str = "notifications/initialized";
     /// A request is given up.

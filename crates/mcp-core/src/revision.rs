@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
 use crate::{Blame, Error, ErrorKind};
 
 /// A revision of the protocol, older ones being smaller.
@@ -28,6 +30,20 @@ pub enum Era {
     Legacy,
     /// From 2026-07-28 on: every request carries its version and capabilities in `_meta`.
     Modern,
+}
+
+/// As its date.
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Revision {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let date = String::deserialize(deserializer)?;
+        Self::parse(&date).ok_or_else(|| D::Error::custom(format!("no revision '{}'", crate::shown(&date))))
+    }
 }
 
 impl Revision {

@@ -2,6 +2,9 @@
 #![cfg_attr(all(feature = "http", feature = "stdio"), doc = include_str!("../README.md"))]
 #![cfg_attr(not(all(feature = "http", feature = "stdio")), doc = "The Model Context Protocol: servers and clients.")]
 
+mod auto;
+
+pub use auto::{connect_auto, connect_auto_with};
 pub use mcp_core::*;
 /// Streamable HTTP, server and client.
 #[cfg(any(feature = "http-server", feature = "http-client"))]

@@ -9,7 +9,7 @@ use mcp_suite::{
     server::PromptArguments,
     types::{
         CallToolResult, ClientCapability, Completion, Content, CreateMessageParams, ElicitParams, ElicitResult,
-        LogLevel, PromptArgument, PromptMessage, ResourceContents,
+        LogLevel, PromptArgument, PromptMessage, ResourceContents, SamplingMessage,
     },
     uri_template::Variables,
 };
@@ -90,7 +90,7 @@ async fn text_field(context: &Context, key: &str, message: &str, name: &str) -> 
 }
 
 async fn said(context: &Context, key: &str, prompt: &str, tokens: u64) -> Result<String, ToolError> {
-    let params = CreateMessageParams::new([PromptMessage::user(prompt)], tokens);
+    let params = CreateMessageParams::new([SamplingMessage::user(prompt)], tokens);
     Ok(context.sample(key, params).await?.to_text())
 }
 
@@ -216,7 +216,7 @@ struct Sampling {
 }
 
 async fn sampling(context: Context, Sampling { prompt }: Sampling) -> Result<String, ToolError> {
-    let params = CreateMessageParams::new([PromptMessage::user(prompt)], 100);
+    let params = CreateMessageParams::new([SamplingMessage::user(prompt)], 100);
     Ok(format!("LLM response: {}", context.sample("sample", params).await?.to_text()))
 }
 

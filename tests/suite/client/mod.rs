@@ -5,14 +5,19 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, and what only they call")]
 
+mod answers;
+mod auto;
 mod cancel;
 mod envelope;
 mod era;
 mod errors;
+mod gateway;
 mod handshake;
 mod http;
+mod listening;
 mod load;
 mod metadata;
+mod options;
 mod progress;
 mod results;
 mod sse;

@@ -13,6 +13,6 @@ pub(crate) mod process;
 pub(crate) mod memory {
     pub(crate) use mcp_test::{
         ScriptedServer as ScriptedPeer,
-        script::{Script, Step, close, expect, expect_as, flood, raw, send, serve, wait},
+        script::{Script, Step, close, expect, expect_as, flood, raw, rest, send, serve, wait},
     };
 }

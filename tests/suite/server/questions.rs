@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_core::{
     Context, Limits, Server, Tool, ToolError, implementation,
     jsonrpc::Raw,
-    types::{CreateMessageParams, ElicitParams, PromptMessage},
+    types::{CreateMessageParams, ElicitParams, SamplingMessage},
 };
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn visit(context: Context) -> Result<String, ToolError> {
 }
 
 async fn both(context: Context) -> Result<String, ToolError> {
-    let say = |what: &str| CreateMessageParams::new([PromptMessage::user(what)], 10);
+    let say = |what: &str| CreateMessageParams::new([SamplingMessage::user(what)], 10);
     let (one, other) = tokio::join!(context.sample("one", say("one")), context.sample("other", say("other")));
     Ok(format!("{} {}", one?.to_text(), other?.to_text()))
 }

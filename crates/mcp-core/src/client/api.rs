@@ -1,30 +1,37 @@
 //! Client path 1 of 5: what a user calls. After: `crates/mcp-core/src/client/call.rs`.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex},
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
-use mcp_jsonrpc::{ByteString, Raw};
+use mcp_jsonrpc::{ByteString, Raw, Response};
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    Blame, Era, Error, ErrorKind, MirrorPlan, Revision, Tool,
+    Blame, Era, Error, ErrorKind, Limits, MirrorPlan, Revision, Tool,
     client::{
-        Agreed, CallOptions, ClientBuilder, IntoTransport, call::Caller, connect::Connected, remote, result,
+        Agreed, CallOptions, ClientBuilder, IntoTransport, ListenEnd, Outgoing, Verdict,
+        call::{Ask, Caller, Speech},
+        connect::{self, Connected},
+        input::InputRequired,
+        listen::Listening,
+        remote::{self, Passing},
+        result::{self, Answer},
         route::Router,
     },
     lock::lock,
-    method::{
-        CallTool, Complete, Empty, GetPrompt, ListPrompts, ListResourceTemplates, ListResources, ListTools, Method,
-        Ping, ReadResource, SetLevel,
-    },
-    observer::Opened,
+    mcp_code,
+    method::{CallTool, Complete, Empty, GetPrompt, Method, Ping, ReadResource, SetLevel, Subscribe, notification},
+    observer::{Direction, Opened},
     types::{
         CallToolParams, CallToolResult, CompleteParams, Completion, GetPromptParams, GetPromptResult, Implementation,
-        LogLevel, PaginatedParams, PromptDefinition, ReadResourceResult, ResourceDefinition, ResourceParams,
-        ResourceTemplateDefinition, ServerCapabilities, SetLevelParams, ToolDefinition,
+        LogLevel, ReadResourceResult, ResourceParams, ServerCapabilities, SetLevelParams, ToolDefinition,
     },
 };
 
@@ -36,7 +43,13 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     caller: Caller,
     connected: Connected,
+    /// How it was connected, and would have to be again.
+    settings: ClientBuilder,
     router: Router,
+    listening: Arc<Listening>,
+    /// How often the session was begun anew, and whoever does so.
+    sessions: AtomicU64,
+    renewing: AsyncMutex<()>,
     /// What stands for a connection where there is none, as over HTTP. None once it is closed.
     opened: Mutex<Option<Opened>>,
     /// What the tools of the last list mirror, by name; those that mirror nothing are not in it.
@@ -57,174 +70,80 @@ impl Client {
         ClientBuilder::new(info)
     }
 
-    pub(super) fn new(caller: Caller, connected: Connected, router: Router) -> Self {
-        router.agreed(connected.revision);
-        caller.transport.agreed(&Agreed::new(connected.revision));
+    pub(super) fn new(
+        caller: Caller,
+        connected: Connected,
+        router: Router,
+        listening: Arc<Listening>,
+        settings: ClientBuilder,
+    ) -> Self {
+        let revision = connected.verdict.revision;
+        router.agreed(revision);
+        caller.transport.agreed(&Agreed::new(revision));
         let opened = (!caller.transport.is_shared()).then(|| caller.observers.opened(caller.connection()));
-        Self(Arc::new(Inner { caller, connected, router, opened: Mutex::new(opened), plans: ArcSwap::default() }))
+        Self(Arc::new(Inner {
+            caller,
+            connected,
+            settings,
+            router,
+            listening,
+            sessions: AtomicU64::new(0),
+            renewing: AsyncMutex::default(),
+            opened: Mutex::new(opened),
+            plans: ArcSwap::default(),
+        }))
     }
 
     /// The revision that is spoken.
     #[must_use]
     pub fn revision(&self) -> Revision {
-        self.0.connected.revision
+        self.verdict().revision
     }
 
     /// Who the server says it is.
     #[must_use]
     pub fn server_info(&self) -> Option<&Implementation> {
-        self.0.connected.server_info.as_ref()
+        self.verdict().server_info.as_ref()
     }
 
     /// What the server offers.
     #[must_use]
     pub fn server_capabilities(&self) -> &ServerCapabilities {
-        &self.0.connected.capabilities
+        &self.verdict().capabilities
     }
 
     /// How to use the server, for a model.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
-        self.0.connected.instructions.as_deref()
+        self.verdict().instructions.as_deref()
     }
 
-    /// The server's tools, as tools that can be added to a server of one's own; all pages of them.
-    ///
-    /// A definition that cannot be read costs only itself, and a warning; so does one with a bad `x-mcp-header`. What the
-    /// others mirror is remembered, so that calls over HTTP carry the headers that the server wants.
-    ///
-    /// # Errors
-    /// When the server fails, or its pages do not come to an end ([`Limits::max_pages`](crate::Limits)).
-    pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
-        let mut tools = Vec::new();
-        self.walk::<ListTools>(|page| {
-            tools.extend(page.tools.iter().filter_map(|raw| self.tool(raw)));
-            page.next_cursor
-        })
-        .await?;
-        self.remember_plans(&tools);
-        Ok(tools)
+    /// All of that, to be kept for the next client of the same server; see [`ClientBuilder::verdict`].
+    #[must_use]
+    pub fn verdict(&self) -> &Verdict {
+        &self.0.connected.verdict
     }
 
-    /// The server's prompts; all pages of them. A definition that cannot be read costs only itself, and a warning, and so
-    /// with the other lists.
-    ///
-    /// # Errors
-    /// As [`tools`](Self::tools).
-    pub async fn prompts(&self) -> Result<Vec<PromptDefinition>, Error> {
-        let mut prompts = Vec::new();
-        self.walk::<ListPrompts>(|page| {
-            prompts.extend(page.prompts.iter().filter_map(read_definition));
-            page.next_cursor
-        })
-        .await?;
-        Ok(prompts)
+    /// The bounds that the client keeps.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.caller.limits
     }
 
-    /// The server's resources; all pages of them.
-    ///
-    /// # Errors
-    /// As [`tools`](Self::tools).
-    pub async fn resources(&self) -> Result<Vec<ResourceDefinition>, Error> {
-        let mut resources = Vec::new();
-        self.walk::<ListResources>(|page| {
-            resources.extend(page.resources.iter().filter_map(read_definition));
-            page.next_cursor
-        })
-        .await?;
-        Ok(resources)
+    pub(super) fn caller(&self) -> &Caller {
+        &self.0.caller
     }
 
-    /// The server's resource templates; all pages of them.
-    ///
-    /// # Errors
-    /// As [`tools`](Self::tools).
-    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplateDefinition>, Error> {
-        let mut templates = Vec::new();
-        self.walk::<ListResourceTemplates>(|page| {
-            templates.extend(page.resource_templates.iter().filter_map(read_definition));
-            page.next_cursor
-        })
-        .await?;
-        Ok(templates)
+    pub(super) fn speech(&self) -> &Speech {
+        &self.0.connected.speech
     }
 
-    /// Asks for one page after the other, until one names no further.
-    async fn walk<M>(&self, mut take: impl FnMut(M::Result) -> Option<ByteString>) -> Result<(), Error>
-    where
-        M: Method<Params = PaginatedParams>,
-    {
-        let most = self.0.caller.limits.max_pages;
-        let (mut cursor, mut seen) = (None, HashSet::new());
-        loop {
-            let page = self.call_method::<M>(&PaginatedParams { cursor }, None, CallOptions::new()).await?;
-            match take(page) {
-                None => return Ok(()),
-                Some(next) if seen.len() + 1 < most && seen.insert(next.clone()) => cursor = Some(next),
-                Some(_) => return Err(endless()),
-            }
-        }
+    pub(super) fn passing(&self) -> &Arc<Passing> {
+        &self.0.caller.passing
     }
 
-    /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.
-    ///
-    /// # Errors
-    /// When the server answers with an error, when no answer comes in time, or when the connection fails.
-    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult, Error> {
-        let arguments = arguments_of(&arguments)?.map(|raw| raw.decode()).transpose().map_err(|error| {
-            Error::caused(ErrorKind::InvalidParams, "a prompt's arguments must be an object of strings", error)
-        })?;
-        let params = GetPromptParams { name: name.to_owned(), arguments: arguments.unwrap_or_default() };
-        self.call_method::<GetPrompt>(&params, Some(name.into()), CallOptions::new()).await
-    }
-
-    /// Reads a resource.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotFound`] where a legacy server has none of that URI; otherwise as [`get_prompt`](Self::get_prompt).
-    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, Error> {
-        let params = ResourceParams { uri: uri.to_owned() };
-        self.call_method::<ReadResource>(&params, Some(uri.into()), CallOptions::new()).await
-    }
-
-    /// Completes an argument of a prompt, or a variable of a resource template.
-    ///
-    /// # Errors
-    /// As [`get_prompt`](Self::get_prompt).
-    pub async fn complete(&self, params: CompleteParams) -> Result<Completion, Error> {
-        Ok(self.call_method::<Complete>(&params, None, CallOptions::new()).await?.completion)
-    }
-
-    /// Asks a legacy server for log messages from that level on. In the modern era each call says so itself.
-    ///
-    /// # Errors
-    /// As [`get_prompt`](Self::get_prompt).
-    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Error> {
-        self.call_method::<SetLevel>(&SetLevelParams { level }, None, CallOptions::new()).await.map(drop)
-    }
-
-    fn tool(&self, raw: &Raw) -> Option<Tool> {
-        let read = raw.decode::<ToolDefinition>().map_err(|error| error.to_string());
-        let tool = read.and_then(|definition| remote::tool(self, definition).map_err(|error| error.to_string()));
-        tool.map_err(|error| {
-            let name = raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
-            tracing::warn!(tool = name.unwrap_or_default(), %error, "a tool's definition cannot be read; it is left out");
-        })
-        .ok()
-    }
-
-    fn remember_plans(&self, tools: &[Tool]) {
-        let plans = tools.iter().filter(|tool| !tool.mirror.is_empty());
-        let plans = plans.map(|tool| (tool.definition.name.clone(), tool.mirror.clone())).collect();
-        self.0.plans.store(Arc::new(plans));
-    }
-
-    /// Legacy servers know nothing of it.
-    fn mirrored(&self, name: &str, arguments: Option<&Raw>) -> Vec<(ByteString, ByteString)> {
-        match self.0.plans.load().get(name) {
-            Some(plan) if self.revision().era() == Era::Modern => plan.pairs(arguments),
-            _ => Vec::new(),
-        }
+    pub(super) fn listening(&self) -> &Arc<Listening> {
+        &self.0.listening
     }
 
     /// Calls a tool and reads its result: the structured content if it fits `T`, else the text, as JSON if it parses.
@@ -261,8 +180,8 @@ impl Client {
     /// Calls a tool; its failure is a result too.
     ///
     /// # Errors
-    /// When the server answers with an error, when no answer comes in time, or when the connection fails. A call is
-    /// never sent twice.
+    /// When the server answers with an error, when no answer comes in time, when the connection fails, or when this client
+    /// has no answer to what the server wants to know first. A call whose fate is not known is never sent twice.
     pub async fn call_raw(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult, Error> {
         self.call_raw_with(name, arguments, CallOptions::new()).await
     }
@@ -275,12 +194,97 @@ impl Client {
         &self,
         name: &str,
         arguments: impl Serialize,
-        options: CallOptions,
+        mut options: CallOptions,
     ) -> Result<CallToolResult, Error> {
-        let arguments = arguments_of(&arguments)?;
-        let options = options.mirroring(self.mirrored(name, arguments.as_ref()));
-        let params = CallToolParams { name: name.to_owned(), arguments };
-        self.call_method::<CallTool>(&params, Some(name.into()), options).await
+        let params = CallToolParams { name: name.to_owned(), arguments: arguments_of(&arguments)? };
+        options.mirrored = self.mirrored(&params);
+        match self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await {
+            // The server has looked no further than the headers; what they should have been, its list says.
+            Err(error) if self.is_about_headers(&error) => {
+                let listed = self.tools().await;
+                let mirrored = self.mirrored(&params);
+                if listed.is_err() || mirrored == options.mirrored {
+                    return Err(error);
+                }
+                options.mirrored = mirrored;
+                self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult, Error> {
+        self.get_prompt_with(name, arguments, CallOptions::new()).await
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn get_prompt_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        mut options: CallOptions,
+    ) -> Result<GetPromptResult, Error> {
+        let arguments = arguments_of(&arguments)?.map(|raw| raw.decode()).transpose().map_err(|error| {
+            Error::caused(ErrorKind::InvalidParams, "a prompt's arguments must be an object of strings", error)
+        })?;
+        let params = GetPromptParams { name: name.to_owned(), arguments: arguments.unwrap_or_default() };
+        self.request_with::<GetPrompt>(Ask::named(&params, name), &mut options).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where a legacy server has none of that URI; otherwise as [`call_raw`](Self::call_raw).
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, Error> {
+        self.read_resource_with(uri, CallOptions::new()).await
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`read_resource`](Self::read_resource).
+    pub async fn read_resource_with(&self, uri: &str, mut options: CallOptions) -> Result<ReadResourceResult, Error> {
+        let params = ResourceParams { uri: uri.to_owned() };
+        self.request_with::<ReadResource>(Ask::named(&params, uri), &mut options).await
+    }
+
+    /// Completes an argument of a prompt, or a variable of a resource template.
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn complete(&self, params: CompleteParams) -> Result<Completion, Error> {
+        Ok(self.request::<Complete>(&params).await?.completion)
+    }
+
+    /// Asks a legacy server for log messages from that level on. In the modern era each call says so itself
+    /// ([`CallOptions::log_level`]).
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Error> {
+        self.request::<SetLevel>(&SetLevelParams { level }).await?;
+        self.0.listening.keep_log_level(level);
+        Ok(())
+    }
+
+    /// Tells a legacy server that what [`ClientBuilder::on_roots`] lists has changed. A modern one asks in every call.
+    ///
+    /// # Errors
+    /// When it could not be sent.
+    pub async fn roots_changed(&self) -> Result<(), Error> {
+        if self.revision().era() == Era::Modern {
+            return Ok(());
+        }
+        let caller = &self.0.caller;
+        caller.observers.notification(caller.connection(), Direction::Outgoing, notification::ROOTS_CHANGED);
+        caller.transport.send(Outgoing::notification(notification::ROOTS_CHANGED, None, Some(self.revision()))).await
     }
 
     /// Asks a legacy server whether it is alive. The modern era has no ping: every request is one.
@@ -288,27 +292,172 @@ impl Client {
     /// # Errors
     /// As any call.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.call_method::<Ping>(&Empty::default(), None, CallOptions::new()).await.map(drop)
-    }
-
-    async fn call_method<M: Method>(
-        &self,
-        params: &M::Params,
-        name: Option<ByteString>,
-        options: CallOptions,
-    ) -> Result<M::Result, Error> {
-        if !M::ERAS.contains(&self.revision().era()) {
-            let message = format!("{} has no method `{}`", self.revision(), M::NAME);
-            return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
-        }
-        self.0.caller.call::<M>(&self.0.connected.speech, params, name, options).await
+        self.request::<Ping>(&Empty::default()).await.map(drop)
     }
 
     /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
     pub async fn disconnect(&self) {
+        self.0.listening.end(ListenEnd::Local);
         self.0.router.stop();
         self.0.caller.transport.close().await;
         lock(&self.0.opened).take();
+    }
+}
+
+/// What a call leads to.
+impl Client {
+    pub(crate) async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
+        self.request_with::<M>(Ask::new(params), &mut CallOptions::new()).await
+    }
+
+    async fn request_with<M: Method>(
+        &self,
+        ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<M::Result, Error> {
+        result::decode::<M>(&self.result_of::<M>(ask, options).await?)
+    }
+
+    /// The result, as it came.
+    pub(super) async fn result_of<M: Method>(
+        &self,
+        ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<Raw, Error> {
+        if !M::ERAS.contains(&self.revision().era()) {
+            let message = format!("{} has no method `{}`", self.revision(), M::NAME);
+            return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
+        }
+        match options.cancel.clone() {
+            None => self.kept_or_asked::<M>(ask, options).await,
+            Some(token) => tokio::select! {
+                biased;
+                () = token.cancelled() => Err(Error::new(ErrorKind::RequestCancelled, "the call was given up")),
+                result = self.kept_or_asked::<M>(ask, options) => result,
+            },
+        }
+    }
+
+    /// An answer that is still good, or a new one.
+    async fn kept_or_asked<M: Method>(&self, ask: Ask<'_, M::Params>, options: &mut CallOptions) -> Result<Raw, Error> {
+        let Some(cache) = self.0.settings.keeps() else { return Ok(self.rounds::<M>(ask, options).await?.0) };
+        let params = Raw::encode(ask.params).map_err(|error| {
+            Error::caused(ErrorKind::InvalidParams, "the parameters cannot be written as JSON", error)
+        })?;
+        match cache.find(M::NAME, &params) {
+            Some(Ok(kept)) => Ok(kept),
+            Some(Err(asked)) => {
+                let (result, rounds) = self.rounds::<M>(ask, options).await?;
+                // What the user answered is not part of what was asked.
+                if rounds == 0 {
+                    cache.keep(asked, &result);
+                }
+                Ok(result)
+            }
+            None => Ok(self.rounds::<M>(ask, options).await?.0),
+        }
+    }
+
+    /// Asks until the server wants to know nothing more: the result, and how often it did.
+    async fn rounds<M: Method>(
+        &self,
+        mut ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<(Raw, u32), Error> {
+        let most = self.limits().input_rounds;
+        for round in 0..=most {
+            match self.round::<M>(&ask, options).await? {
+                Answer::Complete(result) => return Ok((result, round)),
+                Answer::InputRequired(asked) => ask.input = self.answered(asked).await?,
+            }
+        }
+        let message = format!("the server wants to know still more after {most} rounds");
+        Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer))
+    }
+
+    /// One request and its answer.
+    pub(crate) async fn round<M: Method>(
+        &self,
+        ask: &Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<Answer, Error> {
+        let response = self.respond::<M>(ask, options).await?;
+        result::answer::<M>(response, self.revision().era())
+    }
+
+    async fn answered(&self, asked: InputRequired) -> Result<crate::client::input::Input, Error> {
+        asked.answered(&self.0.settings.handlers, self.revision(), self.limits()).await
+    }
+
+    /// A session that the server has forgotten is begun anew, once for all calls that find it so, and the call made again:
+    /// the server has not looked at it.
+    async fn respond<M: Method>(&self, ask: &Ask<'_, M::Params>, options: &mut CallOptions) -> Result<Response, Error> {
+        let sessions = self.0.sessions.load(Ordering::Acquire);
+        match self.0.caller.respond::<M>(self.speech(), ask, options).await {
+            Err(error) if error.kind() == ErrorKind::NotInitialized && self.revision().era() == Era::Legacy => {
+                self.renew(sessions).await?;
+                self.0.caller.respond::<M>(self.speech(), ask, options).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn renew(&self, seen: u64) -> Result<(), Error> {
+        let _renewing = self.0.renewing.lock().await;
+        if self.0.sessions.load(Ordering::Acquire) != seen {
+            return Ok(());
+        }
+        let Inner { caller, settings, router, listening, .. } = &*self.0;
+        if let Err(error) = connect::renew(caller, settings, router.inbox(), self.revision()).await {
+            let message = format!("the server has forgotten the session, and begins no other: {error}");
+            return Err(error.saying(message));
+        }
+        self.0.sessions.store(seen + 1, Ordering::Release);
+        let (uris, log_level) = listening.session();
+        for uri in uris {
+            self.tell_again::<Subscribe>(&ResourceParams { uri }).await;
+        }
+        if let Some(level) = log_level {
+            self.tell_again::<SetLevel>(&SetLevelParams { level }).await;
+        }
+        listening.everything_changed();
+        Ok(())
+    }
+
+    async fn tell_again<M: Method>(&self, params: &M::Params) {
+        if let Err(error) = self.0.caller.call::<M>(self.speech(), params).await {
+            self.0.caller.observers.failed(self.0.caller.connection(), &error);
+        }
+    }
+
+    pub(super) fn tool(&self, raw: &Raw) -> Option<Tool> {
+        let read = raw.decode::<ToolDefinition>().map_err(|error| error.to_string());
+        let tool = read.and_then(|definition| remote::tool(self, definition).map_err(|error| error.to_string()));
+        tool.map_err(|error| {
+            let name = raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
+            tracing::warn!(tool = name.unwrap_or_default(), %error, "a tool's definition cannot be read; it is left out");
+        })
+        .ok()
+    }
+
+    pub(super) fn know_tools(&self, tools: &[Tool]) {
+        let plans = tools.iter().filter(|tool| !tool.mirror.is_empty());
+        let plans = plans.map(|tool| (tool.definition.name.clone(), tool.mirror.clone())).collect();
+        self.0.plans.store(Arc::new(plans));
+    }
+
+    /// Shared wires have no headers.
+    fn is_about_headers(&self, error: &Error) -> bool {
+        let code = error.object().map(|object| object.code);
+        code == Some(mcp_code::HEADER_MISMATCH) && !self.0.caller.transport.is_shared()
+    }
+
+    /// Legacy servers know nothing of it.
+    pub(super) fn mirrored(&self, params: &CallToolParams) -> Vec<(ByteString, ByteString)> {
+        match self.0.plans.load().get(&params.name) {
+            Some(plan) if self.revision().era() == Era::Modern => plan.pairs(params.arguments.as_ref()),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -316,11 +465,6 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("revision", &self.revision()).finish_non_exhaustive()
     }
-}
-
-/// A definition that cannot be read costs only itself.
-fn read_definition<T: DeserializeOwned>(raw: &Raw) -> Option<T> {
-    raw.decode().map_err(|error| tracing::warn!(%error, "a definition cannot be read; it is left out")).ok()
 }
 
 /// Arguments are an object; unit and `None` are none at all.
@@ -339,8 +483,4 @@ fn failed(name: &str, outcome: &CallToolResult) -> Error {
     let words = Some(outcome.to_text()).filter(|text| !text.trim().is_empty());
     let words = words.unwrap_or_else(|| format!("the tool `{name}` failed and did not say why"));
     Error::new(ErrorKind::HandlerFailed, words).blaming(Blame::Peer)
-}
-
-fn endless() -> Error {
-    Error::new(ErrorKind::ProtocolInvalid, "the server's pages repeat or do not end").blaming(Blame::Peer)
 }

@@ -12,14 +12,23 @@ use futures_util::StreamExt;
 use mcp_jsonrpc::{ByteString, Notification, Raw, Request, RequestId, Response};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Era, Error, ErrorKind, Limits, Revision,
-    client::{Incoming, Outgoing, Replies, Transport, legacy, modern::Modern, result},
+    Blame, Era, Error, ErrorKind, Limits, Revision,
+    client::{
+        Incoming, Outgoing, Replies, Transport,
+        input::Input,
+        legacy,
+        modern::Modern,
+        remote::{Asker, Passing},
+        result,
+    },
     deadline::deadline,
+    head::meta_key,
     method::Method,
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
-    types::Progress,
+    types::{LogLevel, Progress, TraceContext},
 };
 
 /// How one call is to be made.
@@ -37,8 +46,17 @@ pub struct CallOptions {
     timeout: Option<Duration>,
     at_most: Option<Duration>,
     progress: Option<Box<dyn FnMut(Progress) + Send>>,
+    pub(super) cancel: Option<CancellationToken>,
+    /// Further members of `_meta`, each with a comma before it.
+    meta: String,
+    /// From which level on a modern server is to say what it does.
+    log_level: Option<LogLevel>,
     /// What [`Outgoing::mirrored`] is to be.
-    mirrored: Vec<(ByteString, ByteString)>,
+    pub(super) mirrored: Vec<(ByteString, ByteString)>,
+    /// What a modern server may ask about this call, if not what the client says.
+    pub(super) capabilities: Option<Raw>,
+    /// Who is asked what a legacy server asks about this call.
+    pub(super) asker: Option<Asker>,
 }
 
 impl CallOptions {
@@ -62,6 +80,57 @@ impl CallOptions {
     /// Hears of progress, in order. It runs while the call is awaited and must not block.
     pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Self {
         self.progress = Some(Box::new(hear));
+        self
+    }
+
+    /// Gives the call up when `token` fires, as dropping its future does: the server is told, and the call fails with
+    /// [`ErrorKind::RequestCancelled`].
+    pub fn cancel_with(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Sends a member of `_meta` with it. What the client says there itself stays as it is.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, or the key belongs to the protocol.
+    ///
+    /// Specification: *Overview, `_meta`*.
+    pub fn meta(mut self, key: &str, value: impl Serialize) -> Result<Self, Error> {
+        let invalid = |message: &str| Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller);
+        if meta_key::is_reserved(key) {
+            return Err(invalid("the key belongs to the protocol"));
+        }
+        self.push_meta(key, &value).map_err(|_| invalid("the value cannot be written as JSON"))?;
+        Ok(self)
+    }
+
+    /// What somebody else said of the call; what is the protocol's own stays behind.
+    pub(super) fn pass_meta(&mut self, key: &str, value: &Raw) {
+        if !meta_key::is_reserved(key) {
+            // It was JSON before.
+            let _ = self.push_meta(key, value);
+        }
+    }
+
+    fn push_meta(&mut self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
+        let (key, value) = (Raw::encode(key)?, Raw::encode(value)?);
+        self.meta.extend([",", key.as_str(), ":", value.as_str()]);
+        Ok(())
+    }
+
+    /// Says which trace the call is part of.
+    pub fn trace(mut self, trace: &TraceContext) -> Self {
+        // A text can always be written.
+        let _ = trace.members().try_for_each(|(key, value)| self.push_meta(key, &value));
+        self
+    }
+
+    /// Has a modern server tell, from that level on, what it does; a legacy one is told once, with
+    /// [`Client::set_log_level`](crate::Client::set_log_level). It comes to whoever
+    /// [`ClientBuilder::on_log`](crate::ClientBuilder::on_log) names.
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
         self
     }
 }
@@ -99,11 +168,35 @@ impl Speech {
         self.revision().map_or(Era::Legacy, Revision::era)
     }
 
-    fn meta(&self, progress_token: Option<&RequestId>) -> String {
-        match self {
-            Self::Modern(modern) => modern.meta(progress_token),
+    /// The members of `_meta`.
+    fn meta(&self, progress_token: Option<&RequestId>, options: &CallOptions) -> String {
+        let own = match self {
+            Self::Modern(modern) => {
+                modern.meta(progress_token, options.log_level, options.capabilities.as_ref().map(Raw::as_str))
+            }
             Self::Handshake | Self::Legacy(_) => legacy::meta(progress_token),
-        }
+        };
+        let further = if own.is_empty() { options.meta.strip_prefix(',').unwrap_or_default() } else { &options.meta };
+        own + further
+    }
+}
+
+/// What is asked for.
+pub(crate) struct Ask<'a, P> {
+    pub(crate) params: &'a P,
+    /// The parameter `name` or `uri`, where the method has one.
+    pub(crate) name: Option<ByteString>,
+    /// What earlier rounds have led to.
+    pub(crate) input: Input,
+}
+
+impl<'a, P> Ask<'a, P> {
+    pub(crate) fn new(params: &'a P) -> Self {
+        Self { params, name: None, input: Input::default() }
+    }
+
+    pub(crate) fn named(params: &'a P, name: &str) -> Self {
+        Self { name: Some(name.into()), ..Self::new(params) }
     }
 }
 
@@ -112,12 +205,14 @@ pub(crate) struct Caller {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) limits: Limits,
     pub(crate) observers: Observers,
+    /// The calls that are made for others.
+    pub(crate) passing: Arc<Passing>,
     next_id: AtomicU64,
 }
 
 impl Caller {
     pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits, observers: Observers) -> Self {
-        Self { transport, limits, observers, next_id: AtomicU64::new(0) }
+        Self { transport, limits, observers, passing: Arc::default(), next_id: AtomicU64::new(0) }
     }
 
     /// What observers are told that it is.
@@ -125,15 +220,10 @@ impl Caller {
         ConnectionEvent { role: Role::Client, transport: self.transport.kind() }
     }
 
-    /// Calls a method; `name` is the parameter of that name, or `uri`, where the method has one.
-    pub(crate) async fn call<M: Method>(
-        &self,
-        speech: &Speech,
-        params: &M::Params,
-        name: Option<ByteString>,
-        options: CallOptions,
-    ) -> Result<M::Result, Error> {
-        let response = self.respond::<M>(speech, params, name, options).await?;
+    /// Calls a method that asks nothing before it answers.
+    pub(crate) async fn call<M: Method>(&self, speech: &Speech, params: &M::Params) -> Result<M::Result, Error> {
+        let ask = Ask::new(params);
+        let response = self.respond::<M>(speech, &ask, &mut CallOptions::new()).await?;
         result::read::<M>(response, speech.era())
     }
 
@@ -141,25 +231,14 @@ impl Caller {
     pub(crate) async fn respond<M: Method>(
         &self,
         speech: &Speech,
-        params: &M::Params,
-        name: Option<ByteString>,
-        mut options: CallOptions,
+        ask: &Ask<'_, M::Params>,
+        options: &mut CallOptions,
     ) -> Result<Response, Error> {
-        let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
-        // Only tools take long enough to tell of progress, which holds off the time-out too.
-        let progress_token = (M::NAME == crate::method::CallTool::NAME).then_some(&id);
-        let params = compose(params, &speech.meta(progress_token))?;
-        let frame = mcp_jsonrpc::Message::Request(Request::new(id.clone(), M::NAME, Some(params))).encode();
-        let out = Outgoing {
-            frame,
-            id: Some(id),
-            method: Some(ByteString::from_static(M::NAME)),
-            name,
-            revision: speech.revision(),
-            mirrored: std::mem::take(&mut options.mirrored),
-        };
+        let out = self.compose::<M>(speech, ask, options)?;
         let watch = self.observers.observed(|| observed(self.connection(), &out));
         let watch = watch.map(|observed| self.observers.start(observed));
+        let asker = out.id.clone().zip(options.asker.clone());
+        let _asked = asker.map(|(id, asker)| self.passing.register(id, asker));
         let outcome = self.await_response(self.transport.request(out), options).await;
         if let Some(watch) = watch {
             watch.complete(judged(&outcome));
@@ -167,8 +246,30 @@ impl Caller {
         outcome
     }
 
+    /// The request, under an id of its own.
+    pub(crate) fn compose<M: Method>(
+        &self,
+        speech: &Speech,
+        ask: &Ask<'_, M::Params>,
+        options: &CallOptions,
+    ) -> Result<Outgoing, Error> {
+        let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
+        // Only tools take long enough to tell of progress, which holds off the time-out too.
+        let progress_token = (M::NAME == crate::method::CallTool::NAME).then_some(&id);
+        let params = compose(ask.params, &speech.meta(progress_token, options), &ask.input)?;
+        let frame = mcp_jsonrpc::Message::Request(Request::new(id.clone(), M::NAME, Some(params))).encode();
+        Ok(Outgoing {
+            frame,
+            id: Some(id),
+            method: Some(ByteString::from_static(M::NAME)),
+            name: ask.name.clone(),
+            revision: speech.revision(),
+            mirrored: options.mirrored.clone(),
+        })
+    }
+
     /// Leaving early drops `replies`, and that cancels the request.
-    async fn await_response(&self, mut replies: Replies, mut options: CallOptions) -> Result<Response, Error> {
+    async fn await_response(&self, mut replies: Replies, options: &mut CallOptions) -> Result<Response, Error> {
         let patience = options.timeout.unwrap_or(self.limits.request_timeout);
         let start = Instant::now();
         let end = deadline(start, options.at_most.unwrap_or(self.limits.request_timeout_max.max(patience)));
@@ -190,11 +291,6 @@ impl Caller {
 }
 
 impl CallOptions {
-    pub(crate) fn mirroring(mut self, mirrored: Vec<(ByteString, ByteString)>) -> Self {
-        self.mirrored = mirrored;
-        self
-    }
-
     fn hear(&mut self, notification: &Notification) {
         let progress = notification.params.as_ref().and_then(|params| params.decode().ok());
         if let (Some(hear), Some(progress)) = (&mut self.progress, progress) {
@@ -230,16 +326,25 @@ fn timed_out(after: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("no reply came within {} ms; the request was cancelled", after.as_millis()))
 }
 
-/// Parameters with `_meta` put in front, whose members are `meta`.
-fn compose(params: &impl Serialize, meta: &str) -> Result<Raw, Error> {
+/// Parameters with what is the protocol's put in front: `_meta`, whose members are `meta`, and what earlier rounds led to.
+fn compose(params: &impl Serialize, meta: &str, input: &Input) -> Result<Raw, Error> {
     let invalid = |error| Error::caused(ErrorKind::InvalidParams, "the parameters cannot be written as JSON", error);
     let params = Raw::encode(params).map_err(invalid)?;
-    if meta.is_empty() {
-        return Ok(params);
-    }
-    let members = params.as_str().strip_prefix('{').unwrap_or("}");
-    let comma = if members == "}" { "" } else { "," };
-    Ok(Raw::assume_valid(format!(r#"{{"_meta":{{{meta}}}{comma}{members}"#).into()))
+    let [answers, state] = [&input.responses, &input.state].map(|raw| raw.as_ref().map_or("", Raw::as_str));
+    let mut text = String::with_capacity(64 + meta.len() + answers.len() + state.len() + params.as_str().len());
+    text.push('{');
+    let mut put = |before: &str, member: &str, after: &str| {
+        if !member.is_empty() {
+            let comma = if text.len() > 1 { "," } else { "" };
+            text.extend([comma, before, member, after]);
+        }
+    };
+    put(r#""_meta":{"#, meta, "}");
+    put(r#""inputResponses":"#, answers, "");
+    put(r#""requestState":"#, state, "");
+    put("", params.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default(), "");
+    text.push('}');
+    Ok(Raw::assume_valid(text.into()))
 }
 
 #[cfg(test)]
@@ -253,7 +358,23 @@ mod tests {
             (serde_json::json!({}), r#""m":1"#, r#"{"_meta":{"m":1}}"#),
             (serde_json::json!({"a": 1}), r#""m":1"#, r#"{"_meta":{"m":1},"a":1}"#),
         ] {
-            assert_eq!(compose(&params, meta).unwrap().as_str(), expected);
+            assert_eq!(compose(&params, meta, &Input::default()).unwrap().as_str(), expected);
+        }
+        let input = Input { responses: Raw::parse("{}").ok(), state: Raw::parse(r#""s""#).ok() };
+        let again = compose(&serde_json::json!({"a": 1}), "", &input).unwrap();
+        assert_eq!(again.as_str(), r#"{"inputResponses":{},"requestState":"s","a":1}"#);
+    }
+
+    #[test]
+    fn the_users_members_of_meta_stand_behind_the_clients() {
+        let trace = TraceContext::new("00-1-2-01");
+        let options = CallOptions::new().meta("x.y/z", 1).unwrap().trace(&trace);
+        assert_eq!(Speech::Handshake.meta(None, &options), r#""x.y/z":1,"traceparent":"00-1-2-01""#);
+        let legacy = Speech::Legacy(Revision::LATEST_LEGACY);
+        let with_token = legacy.meta(Some(&7u64.into()), &options);
+        assert_eq!(with_token, r#""progressToken":7,"x.y/z":1,"traceparent":"00-1-2-01""#);
+        for reserved in ["progressToken", "io.modelcontextprotocol/clientInfo"] {
+            assert_eq!(CallOptions::new().meta(reserved, 1).unwrap_err().blame(), Blame::Caller);
         }
     }
 }

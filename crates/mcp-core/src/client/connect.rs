@@ -1,31 +1,48 @@
 //! How a client and a server find their era and revision.
 
 use mcp_jsonrpc::Response;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Era, Error, ErrorKind, Revision,
     client::{
-        CallOptions, Inbox,
+        Agreed, CallOptions, Inbox,
         builder::ClientBuilder,
-        call::{Caller, Speech},
-        detect::{Probe, Verdict, judge},
+        call::{Ask, Caller, Speech},
+        detect::{Next, Probe, judge},
         legacy,
         modern::Modern,
         result,
     },
     head::meta_key,
-    method::Discover,
-    types::{DiscoverResult, Implementation, ServerCapabilities},
+    method::{Discover, Empty},
+    types::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities},
 };
 
 /// What a connection is, once both sides agree.
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub(crate) speech: Speech,
-    pub(crate) revision: Revision,
-    pub(crate) server_info: Option<Implementation>,
-    pub(crate) capabilities: ServerCapabilities,
-    pub(crate) instructions: Option<String>,
+    pub(crate) verdict: Verdict,
+}
+
+/// What a client has found out of a server. It can be stored, and handed to the next client of the same server
+/// ([`ClientBuilder::verdict`]), which then asks less.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The revision that is spoken.
+    pub revision: Revision,
+    /// Who the server says it is.
+    #[serde(default)]
+    pub server_info: Option<Implementation>,
+    /// What the server offers.
+    #[serde(default)]
+    pub capabilities: ServerCapabilities,
+    /// How to use the server, for a model.
+    #[serde(default)]
+    pub instructions: Option<String>,
 }
 
 /// Modern first, where the client speaks it; then what the server's answer calls for.
@@ -33,16 +50,25 @@ pub(crate) struct Connected {
 /// Specification: *Versioning and Compatibility, Backward Compatibility*.
 pub(crate) async fn connect(caller: &Caller, client: &ClientBuilder, inbox: &Inbox) -> Result<Connected, Error> {
     caller.transport.open(inbox.clone()).await?;
-    let Some(modern) = client.revisions.newest(Era::Modern) else { return handshake(caller, client, None).await };
+    let known = client.verdict.clone().filter(|known| client.revisions.contains(known.revision));
+    let is_legacy = |known: &Verdict| known.revision.era() == Era::Legacy;
+    match (client.revisions.newest(Era::Modern), known) {
+        (Some(_), Some(known)) if !is_legacy(&known) => modern_connection(client, known),
+        (Some(modern), None) => detect(caller, client, inbox, modern).await,
+        _ => handshake(caller, client, None).await,
+    }
+}
+
+async fn detect(caller: &Caller, client: &ClientBuilder, inbox: &Inbox, modern: Revision) -> Result<Connected, Error> {
     let (mut revision, mut first) = (modern, true);
     loop {
-        let speech = Modern::new(revision, &client.info, &client.capabilities)?;
+        let speech = speech(client, revision)?;
         let (probe, answer) = probe(caller, speech.clone()).await?;
         match judge(probe, client.revisions, revision, first) {
-            Verdict::Modern(spoken) => return modern_connection(client, spoken, answer),
-            Verdict::Again(other) => (revision, first) = (other, false),
-            Verdict::Nothing { theirs } => return Err(nothing_in_common(&theirs)),
-            Verdict::Legacy { reconnect } => {
+            Next::Modern(spoken) => return modern_connection(client, discovered(spoken, answer)),
+            Next::Again(other) => (revision, first) = (other, false),
+            Next::Nothing { theirs } => return Err(nothing_in_common(&theirs)),
+            Next::Legacy { reconnect } => {
                 if reconnect {
                     caller.transport.open(inbox.clone()).await?;
                 }
@@ -59,8 +85,8 @@ async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error
     let speech = Speech::Modern(speech);
     let is_shared = caller.transport.is_shared();
     let patience = if is_shared { caller.limits.probe_timeout } else { caller.limits.request_timeout };
-    let options = CallOptions::new().timeout(patience);
-    let outcome = match caller.respond::<Discover>(&speech, &Default::default(), None, options).await {
+    let (params, mut options) = (Empty::default(), CallOptions::new().timeout(patience));
+    let outcome = match caller.respond::<Discover>(&speech, &Ask::new(&params), &mut options).await {
         Ok(Response { outcome: Err(object), .. }) => Ok(Err(object)),
         Ok(response) => result::read::<Discover>(response, Era::Modern).map(Ok),
         Err(error) => Err(error),
@@ -73,24 +99,26 @@ async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error
     Ok((Probe::read(outcome, is_shared)?, answer))
 }
 
-fn modern_connection(client: &ClientBuilder, revision: Revision, answer: Answer) -> Result<Connected, Error> {
-    let speech = Speech::Modern(Modern::new(revision, &client.info, &client.capabilities)?);
-    let Ok(result) = answer else {
-        return Ok(Connected {
-            speech,
+fn speech(client: &ClientBuilder, revision: Revision) -> Result<Modern, Error> {
+    Modern::new(revision, &client.info, &client.handlers.capabilities(Era::Modern))
+}
+
+fn modern_connection(client: &ClientBuilder, verdict: Verdict) -> Result<Connected, Error> {
+    Ok(Connected { speech: Speech::Modern(speech(client, verdict.revision)?), verdict })
+}
+
+fn discovered(revision: Revision, answer: Answer) -> Verdict {
+    match answer {
+        Ok(result) => Verdict {
             revision,
-            server_info: None,
-            capabilities: Default::default(),
-            instructions: None,
-        });
-    };
-    Ok(Connected {
-        speech,
-        revision,
-        server_info: server_info(&result),
-        capabilities: result.capabilities,
-        instructions: result.instructions,
-    })
+            server_info: server_info(&result),
+            capabilities: result.capabilities,
+            instructions: result.instructions,
+        },
+        Err(_) => {
+            Verdict { revision, server_info: None, capabilities: ServerCapabilities::default(), instructions: None }
+        }
+    }
 }
 
 fn server_info(result: &DiscoverResult) -> Option<Implementation> {
@@ -99,8 +127,10 @@ fn server_info(result: &DiscoverResult) -> Option<Implementation> {
 
 /// `probed` is what the server said to the probe before; where the handshake fails too, the error tells both.
 async fn handshake(caller: &Caller, client: &ClientBuilder, probed: Option<Answer>) -> Result<Connected, Error> {
-    let Some(offered) = client.revisions.newest(Era::Legacy) else { return Err(only_legacy(probed)) };
-    let shaken = legacy::shake_hands(caller, offered, client.revisions, &client.info, &client.capabilities).await;
+    let known = client.verdict.as_ref().map(|known| known.revision);
+    let known = known.filter(|known| known.era() == Era::Legacy && client.revisions.contains(*known));
+    let Some(offered) = known.or(client.revisions.newest(Era::Legacy)) else { return Err(only_legacy(probed)) };
+    let shaken = shake_hands(caller, client, offered).await;
     let (revision, result) = match (shaken, probed) {
         (Ok(shaken), _) => shaken,
         (Err(error), Some(Err(answer))) => {
@@ -109,13 +139,39 @@ async fn handshake(caller: &Caller, client: &ClientBuilder, probed: Option<Answe
         }
         (Err(error), _) => return Err(error),
     };
-    Ok(Connected {
-        speech: Speech::Legacy(revision),
+    let verdict = Verdict {
         revision,
         server_info: Some(result.server_info),
         capabilities: result.capabilities,
         instructions: result.instructions,
-    })
+    };
+    Ok(Connected { speech: Speech::Legacy(revision), verdict })
+}
+
+async fn shake_hands(
+    caller: &Caller,
+    client: &ClientBuilder,
+    offered: Revision,
+) -> Result<(Revision, InitializeResult), Error> {
+    let capabilities = client.handlers.capabilities(Era::Legacy);
+    legacy::shake_hands(caller, offered, client.revisions, &client.info, &capabilities).await
+}
+
+/// Begins a session anew that a legacy server has forgotten, in the revision that was agreed on.
+pub(crate) async fn renew(
+    caller: &Caller,
+    client: &ClientBuilder,
+    inbox: &Inbox,
+    revision: Revision,
+) -> Result<(), Error> {
+    caller.transport.open(inbox.clone()).await?;
+    let (agreed, _) = shake_hands(caller, client, revision).await?;
+    if agreed != revision {
+        let message = format!("the server speaks {agreed} now, and no longer {revision}");
+        return Err(Error::new(ErrorKind::ProtocolVersionMismatch, message));
+    }
+    caller.transport.agreed(&Agreed::new(revision));
+    Ok(())
 }
 
 fn only_legacy(probed: Option<Answer>) -> Error {

@@ -23,7 +23,7 @@ pub(crate) enum Probe {
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Next {
     /// Speak that modern revision.
     Modern(Revision),
     /// Ask again in that modern revision.
@@ -69,20 +69,20 @@ fn is_modern(object: &ErrorObject) -> bool {
 }
 
 /// Judges a probe that was sent in `sent`; `first` is whether another one may follow.
-pub(crate) fn judge(probe: Probe, ours: Revisions, sent: Revision, first: bool) -> Verdict {
+pub(crate) fn judge(probe: Probe, ours: Revisions, sent: Revision, first: bool) -> Next {
     match probe {
-        Probe::Modern(theirs) => choose(&theirs, ours, Verdict::Modern),
+        Probe::Modern(theirs) => choose(&theirs, ours, Next::Modern),
         Probe::ModernError(object) => match supported(&object) {
             Some(theirs) => choose(&theirs, ours, |revision| {
                 // A list that repeats what was just refused may be a race or a fault; once more, and not for ever.
-                if first { Verdict::Again(revision) } else { Verdict::Nothing { theirs: theirs.clone() } }
+                if first { Next::Again(revision) } else { Next::Nothing { theirs: theirs.clone() } }
             }),
             // It minds something else than the version, if it does not say which it would take.
-            None if object.code != mcp_code::UNSUPPORTED_PROTOCOL_VERSION => Verdict::Modern(sent),
-            None => Verdict::Nothing { theirs: Vec::new() },
+            None if object.code != mcp_code::UNSUPPORTED_PROTOCOL_VERSION => Next::Modern(sent),
+            None => Next::Nothing { theirs: Vec::new() },
         },
-        Probe::Other | Probe::Silent => Verdict::Legacy { reconnect: false },
-        Probe::Exited => Verdict::Legacy { reconnect: true },
+        Probe::Other | Probe::Silent => Next::Legacy { reconnect: false },
+        Probe::Exited => Next::Legacy { reconnect: true },
     }
 }
 
@@ -97,12 +97,12 @@ fn supported(object: &ErrorObject) -> Option<Vec<String>> {
 }
 
 /// The newest revision that both speak. A server may say by a modern answer that it speaks legacy ones only.
-fn choose(theirs: &[String], ours: Revisions, modern: impl FnOnce(Revision) -> Verdict) -> Verdict {
+fn choose(theirs: &[String], ours: Revisions, modern: impl FnOnce(Revision) -> Next) -> Next {
     let common = ours.iter().find(|revision| theirs.iter().any(|date| date == revision.as_str()));
     match common {
         Some(revision) if revision.era() == Era::Modern => modern(revision),
-        Some(_) => Verdict::Legacy { reconnect: false },
-        None => Verdict::Nothing { theirs: theirs.to_vec() },
+        Some(_) => Next::Legacy { reconnect: false },
+        None => Next::Nothing { theirs: theirs.to_vec() },
     }
 }
 
@@ -124,28 +124,28 @@ mod tests {
         Probe::read(Ok(Err(object)), true).unwrap()
     }
 
-    fn verdict(probe: Probe) -> Verdict {
+    fn verdict(probe: Probe) -> Next {
         judge(probe, Revisions::default(), SENT, true)
     }
 
     #[test]
     fn a_modern_answer_is_a_modern_server() {
-        assert_eq!(verdict(discovered(&["2026-07-28", "2025-11-25"])), Verdict::Modern(SENT));
-        assert_eq!(verdict(refused(-32022, Some(&["2026-07-28"]))), Verdict::Again(SENT));
-        assert_eq!(verdict(refused(-32020, None)), Verdict::Modern(SENT));
-        assert_eq!(verdict(discovered(&["2099-01-01"])), Verdict::Nothing { theirs: vec!["2099-01-01".into()] });
+        assert_eq!(verdict(discovered(&["2026-07-28", "2025-11-25"])), Next::Modern(SENT));
+        assert_eq!(verdict(refused(-32022, Some(&["2026-07-28"]))), Next::Again(SENT));
+        assert_eq!(verdict(refused(-32020, None)), Next::Modern(SENT));
+        assert_eq!(verdict(discovered(&["2099-01-01"])), Next::Nothing { theirs: vec!["2099-01-01".into()] });
         let again = judge(refused(-32022, Some(&["2026-07-28"])), Revisions::default(), SENT, false);
-        assert_eq!(again, Verdict::Nothing { theirs: vec!["2026-07-28".into()] });
+        assert_eq!(again, Next::Nothing { theirs: vec!["2026-07-28".into()] });
     }
 
     #[test]
     fn anything_else_is_a_legacy_server() {
         for code in [-32601, -32602, -32600, -32000, -32700] {
-            assert_eq!(verdict(refused(code, None)), Verdict::Legacy { reconnect: false }, "{code}");
+            assert_eq!(verdict(refused(code, None)), Next::Legacy { reconnect: false }, "{code}");
         }
-        assert_eq!(verdict(Probe::Silent), Verdict::Legacy { reconnect: false });
-        assert_eq!(verdict(Probe::Exited), Verdict::Legacy { reconnect: true });
-        assert_eq!(verdict(discovered(&["2025-11-25"])), Verdict::Legacy { reconnect: false });
+        assert_eq!(verdict(Probe::Silent), Next::Legacy { reconnect: false });
+        assert_eq!(verdict(Probe::Exited), Next::Legacy { reconnect: true });
+        assert_eq!(verdict(discovered(&["2025-11-25"])), Next::Legacy { reconnect: false });
         let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
         assert!(matches!(Probe::read(Err(page), false), Ok(Probe::Other)));
         for status in [403, 408, 425, 429, 502, 503, 504] {

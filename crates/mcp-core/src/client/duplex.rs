@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
-    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, progress_token},
+    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, about_request},
     lock::lock,
     mailbox::Mailbox,
     method::{Initialize, Method, notification},
@@ -99,6 +99,7 @@ impl<C: Connector> Transport for Duplex<C> {
                 cause: OnceLock::new(),
                 driver: Mutex::default(),
             });
+            inbox.found();
             let opened = inbox.observers.opened(link.connection);
             let driver = tokio::spawn(drive(link.clone(), wire, inbox, opened));
             *lock(&link.driver) = Some(driver);
@@ -222,10 +223,17 @@ impl Link {
                 }
             }
             Message::Notification(notification) => match self.waiter_of(&notification) {
-                // A slow reader loses progress, and delays nobody.
                 Some(waiter) => {
+                    let is_progress = notification.method == notification::PROGRESS;
                     let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
-                    waiter.offer(Ok(Incoming::Notification(notification)), bytes, |_| false, || true);
+                    let incoming = Ok(Incoming::Notification(notification));
+                    if is_progress {
+                        // A slow reader loses progress, and delays nobody.
+                        waiter.offer(incoming, bytes, |_| false, || true);
+                    } else {
+                        // Changes are lost by nobody; who listens to them takes them down at once.
+                        waiter.put(incoming, bytes).await;
+                    }
                 }
                 None if notification.method == notification::PROGRESS => {}
                 None => inbox.deliver(Message::Notification(notification)).await,
@@ -244,9 +252,9 @@ impl Link {
         }
     }
 
-    /// Who waits for the request that a progress notification is about.
+    /// Who waits for the request that a notification is about.
     fn waiter_of(&self, notification: &Notification) -> Option<Arc<Waiter>> {
-        lock(&self.pending).peek(&progress_token(notification, self.limits.id_bytes)?).cloned()
+        lock(&self.pending).peek(&about_request(notification, self.limits.id_bytes)?).cloned()
     }
 }
 
@@ -279,6 +287,7 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opene
     if let Some(cause) = ended {
         // It is told first, so that nobody hears less.
         let _ = link.cause.set(cause.to_string());
+        inbox.lost(link.closed());
         link.outbox.close();
         link.fail_pending();
         let is_orderly = matches!(cause.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted);

@@ -2,19 +2,27 @@
 
 mod api;
 mod builder;
+mod cache;
 mod call;
 mod connect;
 mod detect;
 mod duplex;
+mod input;
 mod legacy;
+mod listen;
+mod lists;
 mod modern;
-mod remote;
+pub(crate) mod remote;
 mod result;
 mod route;
 mod transport;
 
 pub use api::Client;
 pub use builder::ClientBuilder;
+pub use cache::ResponseCache;
 pub use call::CallOptions;
+pub use connect::Verdict;
 pub use duplex::{Connector, Duplex};
-pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, progress_token};
+pub use listen::{Changed, ListenEnd, Subscription};
+pub use lists::Page;
+pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, about_request};

@@ -2,38 +2,70 @@
 
 use std::any::{Any, TypeId};
 
-use mcp_jsonrpc::{Members, Raw, Response};
+use mcp_jsonrpc::{ByteString, Members, Raw, Response};
 use serde::de::DeserializeOwned;
 
-use crate::{Blame, Era, Error, ErrorKind, method::Method, shown, types::CallToolResult};
+use crate::{Blame, Era, Error, ErrorKind, client::input::InputRequired, method::Method, shown, types::CallToolResult};
 
-/// The result of the method that was called, or the error that it was answered with.
-pub(crate) fn read<M: Method>(response: Response, era: Era) -> Result<M::Result, Error> {
-    let result = response.outcome.map_err(Error::from_object)?;
-    if era == Era::Modern {
-        check_type(&result)?;
-    }
-    result.decode().map_err(|error| {
-        let message = format!("the result of `{}` does not have its shape", M::NAME);
-        Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
-    })
+/// What a server answers a request with.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The result, as it came.
+    Complete(Raw),
+    /// It wants to know something first.
+    InputRequired(InputRequired),
 }
 
-/// An absent `resultType` counts as `complete`, and one that is not known is invalid.
+/// The answer to the method that was called, or the error that it was answered with.
+pub(crate) fn answer<M: Method>(response: Response, era: Era) -> Result<Answer, Error> {
+    let result = response.outcome.map_err(Error::from_object)?;
+    match kind_of(&result, era)?.as_deref() {
+        None | Some("complete") => Ok(Answer::Complete(result)),
+        Some("input_required") if M::MAY_ASK => match result.decode::<InputRequired>() {
+            Ok(asked) if asked.input_requests.is_some() || asked.request_state.is_some() => {
+                Ok(Answer::InputRequired(asked))
+            }
+            Ok(_) => Err(invalid("the server wants input and does not say which")),
+            Err(error) => Err(misshapen("what the server wants to know does not have its shape".into(), error)),
+        },
+        Some(other) => {
+            let message = format!("the result is of the type '{}', which this client does not handle", shown(other));
+            Err(invalid(message))
+        }
+    }
+}
+
+/// A result that is complete.
+pub(crate) fn decode<M: Method>(result: &Raw) -> Result<M::Result, Error> {
+    result.decode().map_err(|error| misshapen(format!("the result of `{}` does not have its shape", M::NAME), error))
+}
+
+/// The result of a method that asks nothing.
+pub(crate) fn read<M: Method>(response: Response, era: Era) -> Result<M::Result, Error> {
+    match answer::<M>(response, era)? {
+        Answer::Complete(result) => decode::<M>(&result),
+        Answer::InputRequired(_) => Err(invalid("the server wants input where it may not ask")),
+    }
+}
+
+/// An absent `resultType` counts as `complete`, and in the legacy era there is none.
 ///
 /// Specification: *Overview, ResultType*.
-fn check_type(result: &Raw) -> Result<(), Error> {
-    let invalid = |message: String| Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer);
-    let members =
-        Members::scan(result.as_str(), &["resultType"]).map_err(|_| invalid("the result is no object".into()))?;
-    let Some(kind) = members.get_some(0) else { return Ok(()) };
-    match result.slice(kind).to_string_value().as_deref() {
-        Ok("complete") => Ok(()),
-        Ok(other) => {
-            Err(invalid(format!("the result is of the type '{}', which this client does not handle", shown(other))))
-        }
-        Err(_) => Err(invalid("`resultType` is no string".into())),
+fn kind_of(result: &Raw, era: Era) -> Result<Option<ByteString>, Error> {
+    if era == Era::Legacy {
+        return Ok(None);
     }
+    let members = Members::scan(result.as_str(), &["resultType"]).map_err(|_| invalid("the result is no object"))?;
+    let kind = members.get_some(0).map(|kind| result.slice(kind).to_string_value());
+    kind.transpose().map_err(|_| invalid("`resultType` is no string"))
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
+}
+
+fn misshapen(message: String, error: serde_json::Error) -> Error {
+    Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
 }
 
 /// A tool's result as a value of the caller's type: its structured content if there is some and it fits; else its text,
@@ -83,6 +115,20 @@ mod tests {
             assert_eq!(read::<CallTool>(response(result), Era::Modern).is_ok(), good, "{result}");
         }
         assert!(read::<CallTool>(response(r#"{"resultType":"hologram"}"#), Era::Legacy).is_ok());
+    }
+
+    #[test]
+    fn what_a_server_wants_to_know() {
+        use crate::method::ListTools;
+        let asked =
+            r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"s"}"#;
+        let Ok(Answer::InputRequired(input)) = answer::<CallTool>(response(asked), Era::Modern) else { panic!() };
+        assert_eq!(input.input_requests.unwrap()["k"].method, "roots/list");
+        assert_eq!(input.request_state.unwrap().as_str(), "\"s\"");
+        assert!(answer::<ListTools>(response(asked), Era::Modern).is_err());
+        for bad in [r#"{"resultType":"input_required"}"#, r#"{"resultType":"input_required","inputRequests":5}"#] {
+            assert!(answer::<CallTool>(response(bad), Era::Modern).is_err(), "{bad}");
+        }
     }
 
     #[test]

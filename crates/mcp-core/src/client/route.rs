@@ -1,31 +1,68 @@
 //! What the server sends on its own: no reply comes this way, but the transports put requests and notifications here.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, OnceLock},
+};
 
-use mcp_jsonrpc::{Bytes, ErrorObject, Message, Request, code, encode};
+use mcp_jsonrpc::{Bytes, ErrorObject, Message, Notification, Raw, Request, RequestId, code, encode};
 use tokio::{
-    task::{JoinHandle, JoinSet},
+    task::{AbortHandle, JoinHandle, JoinSet},
     time::timeout,
 };
 
 use crate::{
     Era, Error, ErrorKind, Limits, Revision,
-    client::{Inbox, Outgoing, Transport},
-    method::{Method, Ping},
+    client::{
+        Inbox, ListenEnd, Outgoing, Transport,
+        call::Caller,
+        input::{Handlers, InputRequest},
+        listen::Listening,
+        remote::{Passing, Question, Whose},
+    },
+    method::{Method, Ping, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
+    types::LogMessage,
 };
+
+/// Whoever hears what the server only tells.
+#[derive(Clone, Default)]
+pub(crate) struct Hearing {
+    pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
+    pub(super) elicited: Option<Arc<dyn Fn(String) + Send + Sync>>,
+}
 
 /// The task that answers the server, for as long as this lives.
 pub(crate) struct Router {
     task: JoinHandle<()>,
+    inbox: Inbox,
     agreed: Arc<OnceLock<Revision>>,
 }
 
 impl Router {
-    pub(crate) fn start(transport: Arc<dyn Transport>, inbox: Inbox, limits: &Limits) -> Self {
+    pub(crate) fn start(caller: &Caller, handlers: Handlers, hearing: Hearing, listening: Arc<Listening>) -> Self {
+        let inbox = Inbox::observed(&caller.limits, caller.observers.clone());
         let agreed = Arc::default();
-        let task = tokio::spawn(route(transport, inbox, limits.clone(), Arc::clone(&agreed)));
-        Self { task, agreed }
+        let routing = Routing {
+            transport: caller.transport.clone(),
+            inbox: inbox.clone(),
+            limits: caller.limits.clone(),
+            agreed: Arc::clone(&agreed),
+            handlers: Arc::new(handlers),
+            passing: caller.passing.clone(),
+            hearing,
+            listening,
+            running: JoinSet::new(),
+            by_id: HashMap::new(),
+            waiting: VecDeque::new(),
+            is_lost: false,
+        };
+        Self { task: tokio::spawn(routing.run()), inbox, agreed }
+    }
+
+    /// Where transports put what comes in.
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.inbox
     }
 
     /// What is spoken from now on.
@@ -45,49 +82,233 @@ impl Drop for Router {
     }
 }
 
-async fn route(transport: Arc<dyn Transport>, inbox: Inbox, limits: Limits, agreed: Arc<OnceLock<Revision>>) {
-    let mut answers = JoinSet::new();
-    let (observers, connection) =
-        (&inbox.observers, ConnectionEvent { role: Role::Client, transport: transport.kind() });
-    while let Some(message) = inbox.next().await {
-        let revision = agreed.get().copied();
-        match message {
-            // A modern server asks nothing, and a modern client answers nothing.
-            Message::Request(request) if revision.is_none_or(|revision| revision.era() == Era::Legacy) => {
-                // A server that is slow to take one answer is given the next all the same, within bounds.
-                while answers.len() >= limits.in_flight {
-                    answers.join_next().await;
+struct Routing {
+    transport: Arc<dyn Transport>,
+    inbox: Inbox,
+    limits: Limits,
+    agreed: Arc<OnceLock<Revision>>,
+    handlers: Arc<Handlers>,
+    passing: Arc<Passing>,
+    hearing: Hearing,
+    listening: Arc<Listening>,
+    /// The questions that are being answered, and the answers that are being sent.
+    running: JoinSet<Option<RequestId>>,
+    by_id: HashMap<RequestId, AbortHandle>,
+    /// Those that wait for their turn.
+    waiting: VecDeque<(Request, Option<RequestId>)>,
+    is_lost: bool,
+}
+
+enum Event {
+    Message(Message, Option<RequestId>),
+    Answered(Option<RequestId>),
+    Lost(Arc<Error>),
+    Found,
+}
+
+impl Routing {
+    async fn run(mut self) {
+        while let Some(event) = self.next().await {
+            match event {
+                Event::Message(Message::Request(request), about) => self.on_request(request, about),
+                Event::Message(Message::Notification(notification), _) => self.on_notification(&notification),
+                Event::Message(..) => tracing::debug!("a response to no request was dropped"),
+                Event::Answered(id) => self.on_answered(id),
+                Event::Lost(error) => self.on_lost(error),
+                Event::Found => self.is_lost = false,
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        // A server that takes no answers is read no further.
+        let takes_answers = self.running.len() < self.by_id.len() + self.limits.in_flight;
+        tokio::select! {
+            biased;
+            Some(done) = self.running.join_next() => Some(Event::Answered(done.unwrap_or(None))),
+            message = self.inbox.take(), if takes_answers => message.map(|(message, about)| Event::Message(message, about)),
+            error = self.inbox.until_lost(), if !self.is_lost => Some(Event::Lost(error)),
+            () = self.inbox.until_found(), if self.is_lost => Some(Event::Found),
+        }
+    }
+
+    /// A question takes as long as its user; what the protocol itself asks never waits behind one.
+    fn on_request(&mut self, request: Request, about: Option<RequestId>) {
+        let revision = self.agreed.get().copied();
+        if revision.is_some_and(|revision| revision.era() == Era::Modern) {
+            tracing::debug!("a request of a server that may ask nothing was ignored");
+        } else if Ping::is(&request) {
+            self.reply(&request, Ok(Raw::empty_object()));
+        } else if self.by_id.contains_key(&request.id) {
+            self.reply(&request, Err(ErrorObject::new(code::INVALID_REQUEST, "the id is in use")));
+        } else if self.by_id.len() < self.limits.in_flight {
+            self.answer(request, about);
+        } else if self.waiting.len() < self.limits.waiting {
+            self.waiting.push_back((request, about));
+        } else {
+            self.reply(&request, Err(ErrorObject::new(code::INTERNAL_ERROR, "too many requests")));
+        }
+    }
+
+    /// A question is answered by whoever's the call is that it is about.
+    fn answer(&mut self, request: Request, about: Option<RequestId>) {
+        let (handlers, sending, id) = (self.handlers.clone(), self.sending(), request.id.clone());
+        let (observed, whose) = (self.observed(&request), self.passing.whose(about.as_ref()));
+        let running = self.running.spawn(async move {
+            let revision = sending.revision.unwrap_or(Revision::LATEST_LEGACY);
+            let answer = match whose {
+                Whose::Ours => handlers.answer(&request.method, request.params.as_ref(), revision).await,
+                Whose::Unclear => Err(unclear()),
+                Whose::Call(asker) => {
+                    let asked = InputRequest { method: request.method.to_string(), params: request.params.clone() };
+                    Question::put(asked, &asker).await
                 }
-                while answers.try_join_next().is_some() {}
-                let observed =
-                    observers.observed(|| Observed::incoming(request.method.clone(), request.id.clone(), connection));
-                let (frame, outcome) = answer(&request);
-                observers.answered(observed, || outcome);
-                let out = Outgoing { frame, id: None, method: None, name: None, revision, mirrored: Vec::new() };
-                answers.spawn(send(transport.clone(), out, limits.clone(), observers.clone()));
-            }
-            Message::Notification(notification) => {
-                observers.notification(connection, Direction::Incoming, &notification.method);
-                tracing::debug!(method = &*notification.method, "a notification was ignored");
-            }
-            _ => tracing::debug!("a request of a server that may ask nothing was ignored"),
+            };
+            let answer = answer.map_err(|error| object(&request.method, error));
+            sending.observers.answered(observed, || outcome(&answer));
+            sending.send(frame(&request.id, answer)).await;
+            Some(request.id)
+        });
+        self.by_id.insert(id, running);
+    }
+
+    fn reply(&mut self, request: &Request, answer: Result<Raw, ErrorObject>) {
+        let sending = self.sending();
+        sending.observers.answered(self.observed(request), || outcome(&answer));
+        let frame = frame(&request.id, answer);
+        self.running.spawn(async move {
+            sending.send(frame).await;
+            None
+        });
+    }
+
+    fn on_answered(&mut self, id: Option<RequestId>) {
+        if let Some(id) = id {
+            self.by_id.remove(&id);
+        } else {
+            // What was cancelled does not say which it was.
+            self.by_id.retain(|_, running| !running.is_finished());
+        }
+        if self.by_id.len() < self.limits.in_flight
+            && let Some((request, about)) = self.waiting.pop_front()
+        {
+            self.answer(request, about);
+        }
+    }
+
+    fn on_notification(&mut self, notification: &Notification) {
+        let connection = connection(&*self.transport);
+        self.inbox.observers.notification(connection, Direction::Incoming, &notification.method);
+        let params = notification.params.as_ref();
+        match &*notification.method {
+            notification::CANCELLED => self.on_cancelled(params),
+            notification::MESSAGE => self.hearing.log(params),
+            notification::ELICITED => self.hearing.elicited(params),
+            _ if self.listening.heard(notification) => {}
+            method => tracing::debug!(method, "a notification was ignored"),
+        }
+    }
+
+    /// Specification: *Cancellation*.
+    fn on_cancelled(&mut self, params: Option<&Raw>) {
+        let id = params.and_then(|params| params.member("requestId"));
+        let Some(id) = id.and_then(|id| RequestId::parse_shared(id, self.limits.id_bytes).ok()) else { return };
+        self.waiting.retain(|(request, _)| request.id != id);
+        if let Some(running) = self.by_id.remove(&id) {
+            running.abort();
+        }
+    }
+
+    fn on_lost(&mut self, error: Arc<Error>) {
+        self.is_lost = true;
+        // Before anything is agreed on, the client may yet try another way.
+        if self.agreed.get().is_some() {
+            self.listening.end(ListenEnd::Lost(error));
+        }
+    }
+
+    fn sending(&self) -> Sending {
+        let revision = self.agreed.get().copied();
+        let (transport, observers) = (self.transport.clone(), self.inbox.observers.clone());
+        Sending { transport, observers, limits: self.limits.clone(), revision }
+    }
+
+    fn observed(&self, request: &Request) -> Option<Observed> {
+        let connection = connection(&*self.transport);
+        let incoming = || Observed::incoming(request.method.clone(), request.id.clone(), connection);
+        self.inbox.observers.observed(incoming)
+    }
+}
+
+impl Hearing {
+    fn log(&self, params: Option<&Raw>) {
+        let message = params.and_then(|params| params.decode().ok());
+        if let (Some(hear), Some(message)) = (&self.log, message) {
+            hear(message);
+        }
+    }
+
+    fn elicited(&self, params: Option<&Raw>) {
+        let id = params.and_then(|params| params.member("elicitationId")?.to_string_value().ok());
+        if let (Some(hear), Some(id)) = (&self.elicited, id) {
+            hear(id.to_string());
         }
     }
 }
 
-async fn send(transport: Arc<dyn Transport>, out: Outgoing, limits: Limits, observers: Observers) {
-    let connection = ConnectionEvent { role: Role::Client, transport: transport.kind() };
-    match timeout(limits.request_timeout, transport.send(out)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => observers.error(connection, || error),
-        Err(_) => observers.error(connection, || Error::new(ErrorKind::Timeout, "an answer was not taken in time")),
+/// What it takes to send one answer.
+struct Sending {
+    transport: Arc<dyn Transport>,
+    observers: Observers,
+    limits: Limits,
+    revision: Option<Revision>,
+}
+
+impl Sending {
+    async fn send(&self, frame: Bytes) {
+        let revision = self.revision;
+        let out = Outgoing { frame, id: None, method: None, name: None, revision, mirrored: Vec::new() };
+        let connection = connection(&*self.transport);
+        match timeout(self.limits.request_timeout, self.transport.send(out)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.observers.error(connection, || error),
+            Err(_) => {
+                self.observers.error(connection, || Error::new(ErrorKind::Timeout, "an answer was not taken in time"));
+            }
+        }
     }
 }
 
-fn answer(request: &Request) -> (Bytes, Outcome) {
-    if Ping::is(request) {
-        return (encode::result(&request.id, b"{}"), Outcome::Completed);
+fn connection(transport: &dyn Transport) -> ConnectionEvent {
+    ConnectionEvent { role: Role::Client, transport: transport.kind() }
+}
+
+fn frame(id: &RequestId, answer: Result<Raw, ErrorObject>) -> Bytes {
+    match answer {
+        Ok(result) => encode::result(id, result.as_bytes()),
+        Err(error) => encode::error(Some(id), &error),
     }
-    let error = ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found");
-    (encode::error(Some(&request.id), &error), Outcome::Error { code: error.code })
+}
+
+fn outcome(answer: &Result<Raw, ErrorObject>) -> Outcome {
+    match answer {
+        Ok(_) => Outcome::Completed,
+        Err(error) => Outcome::Error { code: error.code },
+    }
+}
+
+fn unclear() -> Error {
+    let why = "several calls are under way, and the question does not say which of them it is about";
+    Error::from_object(ErrorObject::new(code::INTERNAL_ERROR, why))
+}
+
+/// What the server is told: what a handler has for it, and of all else only that it failed.
+fn object(method: &str, error: Error) -> ErrorObject {
+    match error.object() {
+        Some(object) => object.clone(),
+        None => {
+            tracing::warn!(method, ?error, "a question of the server could not be answered");
+            ErrorObject::new(code::INTERNAL_ERROR, "Internal error")
+        }
+    }
 }

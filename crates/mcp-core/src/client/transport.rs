@@ -6,9 +6,10 @@ use std::{
 
 use futures_core::Stream;
 use mcp_jsonrpc::{ByteString, Bytes, Message, Notification, Raw, RequestId, Response, encode};
+use tokio::sync::watch;
 
 use crate::{
-    BoxFuture, Error, Limits, ProgressToken, Revision,
+    BoxFuture, Error, Limits, Revision,
     head::meta_key,
     mailbox::Mailbox,
     method::notification,
@@ -208,21 +209,28 @@ impl std::fmt::Debug for Replies {
     }
 }
 
-/// The request that a progress notification is about, as its client numbers them: a request's token is its id.
+/// The request that a notification is about: a request's progress token is its id, and so is what names the stream of
+/// changes that it opened.
 ///
-/// `None` for other notifications, and where the token is longer than `most` bytes.
+/// `None` for notifications about no request, and where what names it is longer than `most` bytes.
 ///
-/// Specification: *Progress*.
+/// Specification: *Progress*; *Subscriptions*.
 #[must_use]
-pub fn progress_token(notification: &Notification, most: usize) -> Option<ProgressToken> {
-    let params = notification.params.as_ref().filter(|_| notification.method == notification::PROGRESS)?;
-    ProgressToken::parse_shared(params.member(meta_key::PROGRESS_TOKEN)?, most).ok()
+pub fn about_request(notification: &Notification, most: usize) -> Option<RequestId> {
+    let params = notification.params.as_ref()?;
+    let id = match &*notification.method {
+        notification::PROGRESS => params.member(meta_key::PROGRESS_TOKEN)?,
+        _ => params.member("_meta")?.member(meta_key::SUBSCRIPTION_ID)?,
+    };
+    RequestId::parse_shared(id, most).ok()
 }
 
 /// Where a transport puts what the server sends on its own: requests, and notifications about no request.
 #[derive(Debug, Clone)]
 pub struct Inbox {
-    mailbox: Arc<Mailbox<Message>>,
+    mailbox: Arc<Mailbox<(Message, Option<RequestId>)>>,
+    /// Why nothing more comes in, once that is so.
+    lost: Arc<watch::Sender<Option<Arc<Error>>>>,
     pub(crate) observers: Observers,
 }
 
@@ -235,13 +243,51 @@ impl Inbox {
 
     /// The same, whose transport tells these observers of its connections.
     pub(crate) fn observed(limits: &Limits, observers: Observers) -> Self {
-        Self { mailbox: Arc::new(Mailbox::new(&limits.clone().at_least_one())), observers }
+        let mailbox = Arc::new(Mailbox::new(&limits.clone().at_least_one()));
+        Self { mailbox, lost: Arc::new(watch::Sender::new(None)), observers }
+    }
+
+    /// Says that the connection was lost, and that nothing more comes in until it is opened anew. A transport that finds a
+    /// way back by itself says nothing.
+    pub fn lost(&self, error: Error) {
+        self.lost.send_replace(Some(Arc::new(error)));
+    }
+
+    /// Says that there is a connection, again.
+    pub(crate) fn found(&self) {
+        self.lost.send_replace(None);
+    }
+
+    /// Waits until there is a connection, again.
+    pub(crate) async fn until_found(&self) {
+        // The sender is part of `self`, so it cannot be gone.
+        let _ = self.lost.subscribe().wait_for(Option::is_none).await;
+    }
+
+    /// Waits until the connection is lost.
+    pub(crate) async fn until_lost(&self) -> Arc<Error> {
+        let mut lost = self.lost.subscribe();
+        let error = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
+        match error {
+            Some(error) => error,
+            // The sender is part of `self`, so it cannot be gone.
+            None => std::future::pending().await,
+        }
     }
 
     /// Hands a message to the client, after waiting for room.
     pub async fn deliver(&self, message: Message) {
+        self.put(message, None).await;
+    }
+
+    /// The same for one that came with the answer to a request of the client's, and is about that one.
+    pub async fn deliver_about(&self, request: &RequestId, message: Message) {
+        self.put(message, Some(request.clone())).await;
+    }
+
+    async fn put(&self, message: Message, about: Option<RequestId>) {
         let bytes = message.size();
-        self.mailbox.put(message, bytes).await;
+        self.mailbox.put((message, about), bytes).await;
     }
 
     /// Tells the client's observers, or the log, of an error that is no request's. `transport` is what the transport is called.
@@ -251,6 +297,11 @@ impl Inbox {
 
     /// The next message, which the client takes. Dropping the future loses nothing.
     pub async fn next(&self) -> Option<Message> {
+        self.take().await.map(|(message, _)| message)
+    }
+
+    /// The same, with the request that it is about.
+    pub(crate) async fn take(&self) -> Option<(Message, Option<RequestId>)> {
         self.mailbox.pop().await
     }
 }

@@ -8,10 +8,10 @@ use tower::{BoxError, Layer, Service};
 use crate::{
     Error, Exchange, Limits, Prompt, Registry, Reply, Resource, ResourceTemplate, Revision, Revisions, Server, Tool,
     head::meta_key,
+    hub::{Hub, Subject},
     observer::{Observer, Observers},
     server::{
         Core, Extensions, Inner, Introduction, StateKeys,
-        hub::{Hub, Subject},
         introduction::Introducer,
         layers::{self, BuildStack, Stack},
         registry::Filter,

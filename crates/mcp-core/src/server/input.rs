@@ -53,7 +53,7 @@ impl Context {
     ///
     /// Specification: *Sampling*.
     pub async fn sample(&self, key: &str, params: CreateMessageParams) -> Result<CreateMessageResult, ToolError> {
-        self.needs(ClientCapability::Sampling)?;
+        self.can_sample(&params)?;
         self.ask(key, method::CREATE_MESSAGE, &WrittenSampling(&params, self.revision()), |_| true).await
     }
 
@@ -143,6 +143,14 @@ impl Context {
         if capability.is_in(&self.client_capabilities()) { Ok(()) } else { Err(missing(capability)) }
     }
 
+    /// A model that may call tools is more than a model.
+    fn can_sample(&self, params: &CreateMessageParams) -> Result<(), ToolError> {
+        self.needs(ClientCapability::Sampling)?;
+        let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
+        let has_tools = || self.client_capabilities().sampling.is_some_and(|has| has.member("tools").is_some());
+        if wants_tools && !has_tools() { Err(missing(ClientCapability::Sampling)) } else { Ok(()) }
+    }
+
     async fn ask<R: DeserializeOwned>(
         &self,
         key: &str,
@@ -194,7 +202,7 @@ impl InputRequired {
     /// # Errors
     /// As [`elicit`](Self::elicit).
     pub fn sample(&self, key: &str, params: &CreateMessageParams) -> Result<(), ToolError> {
-        self.0.needs(ClientCapability::Sampling)?;
+        self.0.can_sample(params)?;
         self.note(key, method::CREATE_MESSAGE, &WrittenSampling(params, self.0.revision()))
     }
 

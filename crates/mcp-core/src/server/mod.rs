@@ -12,7 +12,6 @@ mod exchange;
 mod extensions;
 mod features;
 mod form;
-mod hub;
 mod inflight;
 mod input;
 mod introduction;
@@ -21,6 +20,7 @@ mod legacy;
 #[cfg(feature = "log-layer")]
 mod log_layer;
 mod modern;
+mod mount;
 mod outlet;
 mod peer;
 mod prompt;
@@ -47,7 +47,6 @@ pub use exchange::Exchange;
 pub use extensions::Extensions;
 pub use form::{Form, Question, form, form_schema};
 use futures_util::FutureExt;
-use hub::{Hub, Subject};
 pub use input::InputRequired;
 use introduction::Introducer;
 pub use introduction::Introduction;
@@ -62,6 +61,7 @@ use tokio_util::sync::CancellationToken;
 
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
 pub use modern::StateKeys;
+pub use mount::Mount;
 pub use peer::{Peer, Principal, RequestHead};
 pub use prompt::{IntoPromptResult, Prompt, PromptArguments};
 pub use registry::{Listed, PromptRegistry, Registry, ResourceRegistry, TemplateRegistry, ToolRegistry};
@@ -73,6 +73,7 @@ pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
     BoxFuture, Era, Error, Fault, Limits, Revisions,
+    hub::{Hub, Subject},
     method::{CoreMethod, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Opened, Outcome, Role, Watch},
     types::{CacheHint, CacheHints, Implementation, ServerCapabilities},

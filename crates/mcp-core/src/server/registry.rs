@@ -12,10 +12,8 @@ use mcp_jsonrpc::{ByteString, Raw, encode};
 
 use crate::{
     Blame, Era, Error, ErrorKind, Exchange, Prompt, Resource, ResourceTemplate, Revision, Tool,
-    server::{
-        hub::{Hub, Subject},
-        reply::Rendered,
-    },
+    hub::{Hub, Subject},
+    server::reply::Rendered,
     shown,
 };
 
@@ -128,6 +126,12 @@ macro_rules! describes_itself {
             #[must_use]
             pub fn meta(mut self, meta: $crate::jsonrpc::Raw) -> Self {
                 self.definition.meta = Some(meta);
+                self
+            }
+
+            /// The same with all that another says of itself.
+            pub(crate) fn defined(mut self, definition: $definition) -> Self {
+                self.definition = definition;
                 self
             }
 

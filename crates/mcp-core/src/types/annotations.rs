@@ -17,7 +17,7 @@ use super::Role;
 #[non_exhaustive]
 pub struct Annotations {
     /// Whom it is for; nobody stands for anybody.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// How important it is, from 0 (optional) to 1 (required).
     #[serde(default, skip_serializing_if = "Option::is_none")]

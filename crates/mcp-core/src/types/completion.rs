@@ -14,8 +14,35 @@ pub struct CompleteParams {
     /// The argument.
     pub argument: CompletionArgument,
     /// What is known beside it.
-    #[serde(default)]
+    #[serde(
+        default,
+        deserialize_with = "super::lenient::null_is_default",
+        skip_serializing_if = "CompletionContext::is_empty"
+    )]
     pub context: CompletionContext,
+}
+
+impl CompleteParams {
+    /// An argument of a prompt, as far as it is typed.
+    pub fn prompt(name: impl Into<String>, argument: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::new(CompletionReference::Prompt { name: name.into() }, argument.into(), value.into())
+    }
+
+    /// A variable of a resource template, as far as it is typed.
+    pub fn template(template: impl Into<String>, variable: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::new(CompletionReference::Resource { uri: template.into() }, variable.into(), value.into())
+    }
+
+    fn new(reference: CompletionReference, name: String, value: String) -> Self {
+        Self { reference, argument: CompletionArgument { name, value }, context: CompletionContext::default() }
+    }
+
+    /// Says what another argument is already.
+    #[must_use]
+    pub fn given(mut self, argument: impl Into<String>, value: impl Into<String>) -> Self {
+        self.context.arguments.insert(argument.into(), value.into());
+        self
+    }
 }
 
 /// Of what an argument is completed.
@@ -54,8 +81,14 @@ pub struct CompletionArgument {
 #[non_exhaustive]
 pub struct CompletionContext {
     /// The arguments that are filled in already.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub arguments: BTreeMap<String, String>,
+}
+
+impl CompletionContext {
+    fn is_empty(&self) -> bool {
+        self.arguments.is_empty()
+    }
 }
 
 /// What an argument may become: the values on this page, best first, and how many there are.
@@ -71,7 +104,7 @@ pub struct Completion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Whether there are more.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub has_more: bool,
 }
 

@@ -23,6 +23,10 @@ pub enum Content {
     ResourceLink(ResourceLink),
     /// A resource that is here.
     Resource(EmbeddedResource),
+    /// A tool that a model wants called. In sampling alone, from 2025-11-25 on.
+    ToolUse(ToolUse),
+    /// What came of it. In sampling alone, from 2025-11-25 on.
+    ToolResult(ToolOutcome),
     /// Any other block, one that this version does not know among them, as the JSON object it is.
     Other(Raw),
 }
@@ -81,6 +85,46 @@ pub struct EmbeddedResource {
     pub meta: Option<Raw>,
 }
 
+/// A tool that a model wants called.
+///
+/// Specification: *Sampling, Sampling with Tools*.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolUse {
+    /// What names this call.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, an object.
+    pub input: Raw,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Raw>,
+}
+
+/// What came of a tool that a model wanted called.
+///
+/// Specification: *Sampling, Sampling with Tools*.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolOutcome {
+    /// Which call it is about.
+    pub tool_use_id: String,
+    /// The result, for a model.
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    pub content: Vec<Content>,
+    /// The result, for a program.
+    #[serde(default)]
+    pub structured_content: Option<Raw>,
+    /// Whether the tool failed.
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    pub is_error: bool,
+    /// Metadata.
+    #[serde(rename = "_meta", default)]
+    pub meta: Option<Raw>,
+}
+
 impl Content {
     /// A block of text.
     pub fn text(text: impl Into<String>) -> Self {
@@ -107,6 +151,22 @@ impl Content {
         Self::Resource(EmbeddedResource { resource: contents, annotations: None, meta: None })
     }
 
+    /// A tool that a model wants called; `id` names the call, `input` is an object.
+    pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: Raw) -> Self {
+        Self::ToolUse(ToolUse { id: id.into(), name: name.into(), input, meta: None })
+    }
+
+    /// What came of the call of that id.
+    pub fn tool_result(id: impl Into<String>, content: impl IntoIterator<Item = Self>) -> Self {
+        Self::ToolResult(ToolOutcome {
+            tool_use_id: id.into(),
+            content: content.into_iter().collect(),
+            structured_content: None,
+            is_error: false,
+            meta: None,
+        })
+    }
+
     /// The same block with hints on audience and priority: [`Annotations`](crate::types::Annotations), or an object as it
     /// stands on the wire.
     #[must_use]
@@ -117,7 +177,7 @@ impl Content {
             Self::Image(media) | Self::Audio(media) => media.annotations = Some(hints),
             Self::ResourceLink(link) => link.resource.annotations = Some(hints),
             Self::Resource(embedded) => embedded.annotations = Some(hints),
-            Self::Other(_) => {}
+            Self::ToolUse(_) | Self::ToolResult(_) | Self::Other(_) => {}
         }
         self
     }
@@ -140,6 +200,8 @@ impl Content {
             Self::Audio(_) => "audio",
             Self::ResourceLink(_) => "resource_link",
             Self::Resource(_) => "resource",
+            Self::ToolUse(_) => "tool_use",
+            Self::ToolResult(_) => "tool_result",
             Self::Other(raw) => return kind_of(raw).unwrap_or_default(),
         })
     }
@@ -151,6 +213,8 @@ impl Content {
             Self::Image(media) | Self::Audio(media) => media.data.len() + media.mime_type.len(),
             Self::Resource(embedded) => embedded.resource.size(),
             Self::ResourceLink(_) => 256,
+            Self::ToolUse(call) => 64 + call.input.as_bytes().len(),
+            Self::ToolResult(outcome) => outcome.content.iter().map(Self::size).sum(),
             Self::Other(raw) => raw.as_bytes().len(),
         };
         32 + rest
@@ -218,7 +282,7 @@ fn told_in(block: &Content, revision: Revision) -> Cow<'_, Content> {
         Content::Image(media) | Content::Audio(media) => before_meta && media.meta.is_some(),
         Content::Resource(embedded) => before_meta && (embedded.meta.is_some() || embedded.resource.meta.is_some()),
         Content::ResourceLink(link) => revision < Revision::V2025_11_25 && link.resource.icons.is_some(),
-        Content::Other(_) => false,
+        Content::ToolUse(_) | Content::ToolResult(_) | Content::Other(_) => false,
     };
     if !has_more {
         return Cow::Borrowed(block);
@@ -259,8 +323,41 @@ impl Serialize for Written<'_> {
             Content::Audio(media) => tagged("audio", media, serializer),
             Content::ResourceLink(link) => tagged("resource_link", link, serializer),
             Content::Resource(embedded) => tagged("resource", embedded, serializer),
+            Content::ToolUse(call) => tagged("tool_use", call, serializer),
+            Content::ToolResult(outcome) => WrittenOutcome(outcome, self.1).serialize(serializer),
             Content::Other(raw) => raw.serialize(serializer),
         }
+    }
+}
+
+/// How the outcome of a tool is written in a revision.
+struct WrittenOutcome<'a>(&'a ToolOutcome, Revision);
+
+impl Serialize for WrittenOutcome<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire<'a> {
+            r#type: &'static str,
+            tool_use_id: &'a str,
+            content: Vec<Written<'a>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            structured_content: Option<&'a Raw>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            is_error: bool,
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a Raw>,
+        }
+        let Self(outcome, revision) = self;
+        Wire {
+            r#type: "tool_result",
+            tool_use_id: &outcome.tool_use_id,
+            content: outcome.content.iter().map(|block| Written(block, *revision)).collect(),
+            structured_content: outcome.structured_content.as_ref(),
+            is_error: outcome.is_error,
+            meta: outcome.meta.as_ref(),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -274,6 +371,8 @@ impl<'de> Deserialize<'de> for Content {
             Some("audio") => raw.decode().map(Self::Audio),
             Some("resource_link") => raw.decode().map(Self::ResourceLink),
             Some("resource") => raw.decode().map(Self::Resource),
+            Some("tool_use") => raw.decode().map(Self::ToolUse),
+            Some("tool_result") => raw.decode().map(Self::ToolResult),
             Some(_) => return Ok(Self::Other(raw)),
             None => return Err(D::Error::custom("a content block without a `type`")),
         };

@@ -1,6 +1,8 @@
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
+use crate::{Error, ErrorKind};
+
 /// A question to the user of a client: the parameters of `elicitation/create`.
 ///
 /// Specification: *Elicitation*.
@@ -65,6 +67,47 @@ pub struct ElicitResult {
     /// The answer to a form, an object of the schema that was asked for; not to be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Raw>,
+}
+
+impl ElicitResult {
+    /// The answer to a form, which must be an object; `()` where there is nothing to fill in.
+    ///
+    /// ```
+    /// use mcp_core::types::ElicitResult;
+    ///
+    /// let answer = ElicitResult::accept(serde_json::json!({ "name": "Ada" }))?;
+    /// # Ok::<(), mcp_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it cannot be written as a JSON object.
+    pub fn accept(content: impl Serialize) -> Result<Self, Error> {
+        let invalid = "the answer to a form must be an object";
+        let raw = Raw::encode(&content).map_err(|error| Error::caused(ErrorKind::InvalidParams, invalid, error))?;
+        let content = Some(raw).filter(|raw| !raw.is_null());
+        match &content {
+            Some(raw) if !raw.is_object() => Err(Error::new(ErrorKind::InvalidParams, invalid)),
+            _ => Ok(Self { action: ElicitAction::Accept, content }),
+        }
+    }
+
+    /// The user agrees to visit the page.
+    #[must_use]
+    pub fn agree() -> Self {
+        Self { action: ElicitAction::Accept, content: None }
+    }
+
+    /// The user said no.
+    #[must_use]
+    pub fn decline() -> Self {
+        Self { action: ElicitAction::Decline, content: None }
+    }
+
+    /// The user said nothing.
+    #[must_use]
+    pub fn cancel() -> Self {
+        Self { action: ElicitAction::Cancel, content: None }
+    }
 }
 
 /// Whether a user answered.

@@ -22,7 +22,7 @@ pub struct Icon {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<Cow<'static, str>>,
     /// The sizes that it is good for, as `48x48`, or `any`. None stands for any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<Cow<'static, str>>,
     /// Which background it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ pub struct Implementation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Cow<'static, str>>,
     /// The version, in any form.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub version: Cow<'static, str>,
     /// What it is, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,8 @@ impl Implementation {
     }
 
     /// The file name of the running program, for clients that were not told who they are.
-    pub(crate) fn of_this_program() -> Self {
+    #[must_use]
+    pub fn of_this_program() -> Self {
         let program = std::env::current_exe().ok();
         let name = program.as_deref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
         Self::new(name.unwrap_or_else(|| "unnamed".into()), "0")

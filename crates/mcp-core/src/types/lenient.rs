@@ -8,3 +8,10 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + DeserializeOwne
     let raw = Option::<Raw>::deserialize(reader)?;
     Ok(raw.and_then(|raw| raw.decode().ok()).unwrap_or_default())
 }
+
+/// A member that is `null` counts as absent.
+pub(super) fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    reader: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(reader)?.unwrap_or_default())
+}

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use mcp_jsonrpc::Raw;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How grave a log message is, as syslog has it (RFC 5424); graver ones are greater.
 ///
@@ -69,13 +69,20 @@ impl LogLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// How grave it is.
+    /// How grave it is; `info` where it is of no level that this version knows.
+    #[serde(deserialize_with = "level_or_info")]
     pub level: LogLevel,
     /// Who says it: a part of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
     /// What it says: a text, or any other value.
     pub data: Raw,
+}
+
+/// A message is not lost for how it is filed.
+fn level_or_info<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LogLevel, D::Error> {
+    let raw = Raw::deserialize(deserializer)?;
+    Ok(raw.decode().unwrap_or(LogLevel::Info))
 }
 
 impl fmt::Display for LogLevel {

@@ -27,7 +27,7 @@ pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
 };
 pub(crate) use content::Written;
-pub use content::{Content, EmbeddedResource, MediaContent, ResourceLink, TextContent};
+pub use content::{Content, EmbeddedResource, MediaContent, ResourceLink, TextContent, ToolOutcome, ToolUse};
 pub use elicitation::{ElicitAction, ElicitMode, ElicitParams, ElicitResult};
 pub use icon::{Icon, IconTheme};
 pub use implementation::Implementation;
@@ -44,7 +44,7 @@ pub use resource::{
 };
 pub use roots::{ListRootsResult, Root};
 pub(crate) use sampling::WrittenSampling;
-pub use sampling::{CreateMessageParams, CreateMessageResult};
+pub use sampling::{CreateMessageParams, CreateMessageResult, SamplingMessage};
 pub use subscription::{ListenParams, NotificationFilter};
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};
 pub use trace::TraceContext;

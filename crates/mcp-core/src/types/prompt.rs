@@ -25,7 +25,7 @@ pub struct PromptDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Raw>,
     /// What it can be filled in with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct PromptArgument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether there is no prompt without it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub required: bool,
 }
 
@@ -137,7 +137,7 @@ pub struct GetPromptParams {
     /// The prompt's name.
     pub name: String,
     /// What it is filled in with.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -153,7 +153,7 @@ pub struct GetPromptResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What is said.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub messages: Vec<PromptMessage>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

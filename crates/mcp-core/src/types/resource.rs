@@ -213,7 +213,7 @@ pub struct ResourceParams {
 #[non_exhaustive]
 pub struct ReadResourceResult {
     /// What was read; a directory may be several.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub contents: Vec<ResourceContents>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

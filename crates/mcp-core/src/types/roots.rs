@@ -17,6 +17,20 @@ pub struct Root {
     pub meta: Option<Raw>,
 }
 
+impl Root {
+    /// A root at that `file` URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None, meta: None }
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
 /// The result of `roots/list`.
 ///
 /// Specification: *Roots, Listing Roots*.

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::hub::Subject;
+
 /// What a client of the modern era wants to be told of, or what a server will tell it of.
 ///
 /// Specification: *Subscriptions, Notification Filter*.
@@ -8,17 +10,64 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct NotificationFilter {
     /// When the list of tools changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub tools_list_changed: bool,
     /// When the list of prompts changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub prompts_list_changed: bool,
     /// When the list of resources, or of templates, changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "is_false")]
     pub resources_list_changed: bool,
     /// When one of these resources changes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
+}
+
+impl NotificationFilter {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// When the list of tools changes.
+    #[must_use]
+    pub fn tools(mut self) -> Self {
+        self.tools_list_changed = true;
+        self
+    }
+
+    /// When the list of prompts changes.
+    #[must_use]
+    pub fn prompts(mut self) -> Self {
+        self.prompts_list_changed = true;
+        self
+    }
+
+    /// When the list of resources, or of templates, changes.
+    #[must_use]
+    pub fn resources(mut self) -> Self {
+        self.resources_list_changed = true;
+        self
+    }
+
+    /// When what that resource holds changes.
+    #[must_use]
+    pub fn resource(mut self, uri: impl Into<String>) -> Self {
+        self.resource_subscriptions.push(uri.into());
+        self
+    }
+
+    /// What there is to be listened to.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject> {
+        let lists = [
+            (self.tools_list_changed, Subject::Tools),
+            (self.prompts_list_changed, Subject::Prompts),
+            (self.resources_list_changed, Subject::Resources),
+        ];
+        let lists = lists.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, subject)| subject);
+        lists.chain(self.resource_subscriptions.iter().map(|uri| Subject::Resource(uri.as_str().into())))
+    }
 }
 
 /// The parameters of `subscriptions/listen`.

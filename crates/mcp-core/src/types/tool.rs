@@ -137,13 +137,13 @@ pub struct CallToolParams {
 #[non_exhaustive]
 pub struct CallToolResult {
     /// What the tool says, for a model or a person.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub content: Vec<Content>,
     /// What the tool says, for a program.
     #[serde(default)]
     pub structured_content: Option<Raw>,
     /// Whether the tool failed; `content` then says why.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
     pub is_error: bool,
     /// Metadata.
     #[serde(rename = "_meta", default)]
@@ -187,10 +187,6 @@ impl FromIterator<Content> for CallToolResult {
     fn from_iter<I: IntoIterator<Item = Content>>(blocks: I) -> Self {
         Self { content: blocks.into_iter().collect(), ..Self::default() }
     }
-}
-
-fn null_is_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(reader: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(reader)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -15,6 +15,18 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
+    /// The trace and the span that a request comes from, as the header `traceparent` has it.
+    pub fn new(traceparent: impl Into<String>) -> Self {
+        Self { traceparent: Some(traceparent.into()), ..Self::default() }
+    }
+
+    /// The members of `_meta`.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let members =
+            [("traceparent", &self.traceparent), ("tracestate", &self.tracestate), ("baggage", &self.baggage)];
+        members.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
+
     /// What stands in a request's `_meta`; a member that is no string counts as absent.
     pub(crate) fn of(meta: Option<&Raw>) -> Self {
         const KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream, stream::BoxStream};
 use http::header;
 use mcp_core::{
     Blame, Error, ErrorKind, Limits, Revision,
-    client::{Inbox, Incoming, progress_token},
+    client::{Inbox, Incoming, about_request},
     method::notification,
 };
 use mcp_jsonrpc::{Bytes, Inbound, Message, RequestId, decode};
@@ -112,11 +112,15 @@ impl Reading {
                 Message::Response(response) => {
                     tracing::debug!(id = ?response.id, "an answer to another request was dropped");
                 }
-                Message::Notification(notification) if notification.method == notification::PROGRESS => {
-                    if progress_token(&notification, self.limits.id_bytes) == self.id {
+                Message::Notification(notification) => match about_request(&notification, self.limits.id_bytes) {
+                    about if about.is_some() && about == self.id => {
                         incoming.push(Incoming::Notification(notification));
                     }
-                }
+                    None if notification.method != notification::PROGRESS => {
+                        self.inbox.deliver(Message::Notification(notification)).await;
+                    }
+                    _ => tracing::debug!("a notification about another request was dropped"),
+                },
                 message => self.inbox.deliver(message).await,
             }
         }

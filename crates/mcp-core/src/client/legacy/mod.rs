@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use crate::{
     Era, Error, ErrorKind, Revision, Revisions,
     client::{
-        CallOptions, Outgoing,
+        Outgoing,
         call::{Caller, Speech},
     },
     head::meta_key,
@@ -36,7 +36,7 @@ pub(crate) async fn shake_hands(
         capabilities: Raw::encode(capabilities).map_err(invalid)?,
         client_info: Raw::encode(info).map_err(invalid)?,
     };
-    let result = caller.call::<Initialize>(&Speech::Handshake, &params, None, CallOptions::new()).await?;
+    let result = caller.call::<Initialize>(&Speech::Handshake, &params).await?;
     let revision = agreed(&result.protocol_version, ours)?;
     // The first request follows only when the server has taken this, so that it cannot overtake it.
     let initialized = Outgoing::notification(notification::INITIALIZED, None, Some(revision));

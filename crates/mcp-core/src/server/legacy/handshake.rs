@@ -2,7 +2,8 @@ use mcp_jsonrpc::Raw;
 
 use crate::{
     Era, Fault, Revision,
-    server::{Core, Exchange, hub::Subject, legacy::Handshake, reply::Body},
+    hub::Subject,
+    server::{Core, Exchange, legacy::Handshake, reply::Body},
     types::{InitializeParams, InitializeResult, ServerCapabilities},
 };
 

@@ -11,9 +11,9 @@ use mcp_jsonrpc::{Bytes, Raw, Response};
 
 use crate::{
     Revision, Server, ToolError,
+    hub::{Listener, Subject},
     lock::lock,
     server::{
-        hub::{Listener, Subject},
         legacy::peer::{Aside, Questions},
         outlet::Outlet,
     },

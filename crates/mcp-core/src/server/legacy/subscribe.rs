@@ -1,6 +1,7 @@
 use crate::{
     Fault,
-    server::{Core, Exchange, features::resources, hub::Subject, reply::Body},
+    hub::Subject,
+    server::{Core, Exchange, features::resources, reply::Body},
 };
 
 /// Answers `resources/subscribe`: from now on the session is told when that resource, and no other, is updated. Something must

@@ -13,15 +13,10 @@ use serde::Serialize;
 use crate::{
     Fault, Limits,
     head::meta_key,
+    hub::{Listener, Subject},
     lock::lock,
     method::{CoreMethod, notification},
-    server::{
-        Core, Exchange,
-        dispatch::Running,
-        features::resources,
-        hub::{Listener, Subject},
-        reply::Body,
-    },
+    server::{Core, Exchange, dispatch::Running, features::resources, reply::Body},
     types::{ListenParams, NotificationFilter},
 };
 
@@ -84,7 +79,7 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
     let listener = core.hub.listener();
     // From here on nothing is missed.
     let agreed = agreed(core, &exchange, asked);
-    subjects(&agreed).for_each(|subject| listener.listen(subject));
+    agreed.subjects().for_each(|subject| listener.listen(subject));
     let (stopping, closing) = (core.stopping.clone(), exchange.closing.clone().unwrap_or_default());
     Ok(Running::new(
         None,
@@ -122,16 +117,6 @@ fn agreed(core: &Core, exchange: &Exchange, asked: NotificationFilter) -> Notifi
         resources_list_changed: asked.resources_list_changed && has_resources,
         resource_subscriptions: asked.resource_subscriptions.into_iter().filter(is_readable).collect(),
     }
-}
-
-fn subjects(filter: &NotificationFilter) -> impl Iterator<Item = Subject> {
-    let lists = [
-        (filter.tools_list_changed, Subject::Tools),
-        (filter.prompts_list_changed, Subject::Prompts),
-        (filter.resources_list_changed, Subject::Resources),
-    ];
-    let lists = lists.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, subject)| subject);
-    lists.chain(filter.resource_subscriptions.iter().map(|uri| Subject::Resource(uri.as_str().into())))
 }
 
 /// Tells the client what it will be told of, and then tells it, for as long as somebody listens. Until there is room,

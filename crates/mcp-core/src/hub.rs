@@ -9,6 +9,7 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Bytes, Raw, encode};
+use tokio::sync::watch;
 
 use crate::{lock::lock, method::notification, types::ResourceParams};
 
@@ -55,6 +56,8 @@ struct Listeners {
     by_subject: HashMap<Subject, HashMap<u64, Arc<Marks>>>,
     /// What the next listener is numbered.
     next: u64,
+    /// How often a resource was listened to for the first time, or for the last.
+    interest: watch::Sender<u64>,
 }
 
 /// What a listener has not been told yet.
@@ -81,6 +84,21 @@ impl Hub {
         let Some(interested) = listeners.by_subject.get(subject) else { return false };
         interested.values().for_each(|marks| marks.mark(subject));
         true
+    }
+
+    /// The resources that anybody listens to.
+    pub(crate) fn uris(&self) -> Vec<String> {
+        let listeners = lock(&self.0);
+        let uris = listeners.by_subject.keys().filter_map(|subject| match subject {
+            Subject::Resource(uri) => Some(uri.to_string()),
+            _ => None,
+        });
+        uris.collect()
+    }
+
+    /// Sees when [`uris`](Self::uris) changes.
+    pub(crate) fn interest(&self) -> watch::Receiver<u64> {
+        lock(&self.0).interest.subscribe()
     }
 
     /// Somebody who listens to nothing yet.
@@ -127,7 +145,11 @@ impl Listener {
             return false;
         }
         if is_new && !state.is_closed {
-            listeners.by_subject.entry(subject.clone()).or_default().insert(self.number, self.marks.clone());
+            let interested = listeners.by_subject.entry(subject.clone()).or_default();
+            interested.insert(self.number, self.marks.clone());
+            if interested.len() == 1 {
+                listeners.note(&subject);
+            }
             state.subjects.insert(subject, false);
         }
         true
@@ -189,11 +211,18 @@ impl Listener {
 }
 
 impl Listeners {
+    fn note(&self, subject: &Subject) {
+        if matches!(subject, Subject::Resource(_)) {
+            self.interest.send_modify(|count| *count += 1);
+        }
+    }
+
     fn forget(&mut self, subject: &Subject, number: u64) {
         if let Some(interested) = self.by_subject.get_mut(subject) {
             interested.remove(&number);
             if interested.is_empty() {
                 self.by_subject.remove(subject);
+                self.note(subject);
             }
         }
     }

@@ -1,0 +1,189 @@
+//! Calls that are made for others, and what a legacy server asks about them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use mcp_jsonrpc::{Raw, RequestId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::forward::Listener;
+use crate::{Blame, Error, ErrorKind, ToolError, client::input::InputRequest, lock::lock};
+
+/// Where the questions about one call go.
+pub(crate) type Asker = mpsc::UnboundedSender<Question>;
+
+/// The calls of one client that are made for others.
+#[derive(Debug, Default)]
+pub(crate) struct Passing(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who is asked about which request.
+    askers: HashMap<RequestId, Asker>,
+    /// Calls that wait for whoever made them to come again.
+    parked: HashMap<u64, Parked>,
+}
+
+/// What a server asks about a call.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(super) asked: InputRequest,
+    answer: oneshot::Sender<Result<Raw, Error>>,
+    /// Fires when the server does not want to know any more.
+    pub(super) withdrawn: CancellationToken,
+}
+
+/// Whose a question is.
+pub(crate) enum Whose {
+    /// No call's that is made for others.
+    Ours,
+    /// That call's.
+    Call(Asker),
+    /// One of several calls', and the server does not say which.
+    Unclear,
+}
+
+impl Passing {
+    /// Questions about that request go to `asker`, until what is returned is dropped.
+    pub(crate) fn register(self: &Arc<Self>, id: RequestId, asker: Asker) -> Registered {
+        lock(&self.0).askers.insert(id.clone(), asker);
+        Registered { passing: self.clone(), id }
+    }
+
+    /// Whose a question is that came with the answer to `about`, or by itself. Callers are never mixed up: where it may be
+    /// more than one's, it is nobody's.
+    pub(crate) fn whose(&self, about: Option<&RequestId>) -> Whose {
+        let state = lock(&self.0);
+        match about {
+            Some(id) => state.askers.get(id).cloned().map_or(Whose::Ours, Whose::Call),
+            None if state.askers.len() > 1 => Whose::Unclear,
+            None => state.askers.values().next().cloned().map_or(Whose::Ours, Whose::Call),
+        }
+    }
+
+    /// Takes note of a call that has begun: its number, which nobody guesses.
+    pub(super) fn begin(self: &Arc<Self>, running: Running, patience: Duration, most: usize) -> Result<u64, ToolError> {
+        let number = getrandom::u64().map_err(|_| ToolError::new("There is no randomness to number the call by"))?;
+        if lock(&self.0).parked.len() >= most {
+            return Err(ToolError::new("Too many calls wait for answers"));
+        }
+        self.park(number, running, patience);
+        Ok(number)
+    }
+
+    /// The call of that number, if it was not given up.
+    pub(super) fn hold(self: &Arc<Self>, number: u64, returns: Option<Duration>) -> Option<Held> {
+        let parked = lock(&self.0).parked.remove(&number)?;
+        parked.giving_up.abort();
+        Some(Held { passing: self.clone(), number, running: Some(parked.running), returns })
+    }
+
+    /// It waits for a while.
+    fn park(self: &Arc<Self>, number: u64, running: Running, patience: Duration) {
+        let passing = Arc::downgrade(self);
+        let giving_up = tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            if let Some(passing) = passing.upgrade() {
+                let given_up = lock(&passing.0).parked.remove(&number);
+                drop(given_up);
+            }
+        });
+        lock(&self.0).parked.insert(number, Parked { running, giving_up });
+    }
+}
+
+#[derive(Debug)]
+struct Parked {
+    running: Running,
+    giving_up: JoinHandle<()>,
+}
+
+/// A request about which questions are passed on.
+#[derive(Debug)]
+#[must_use = "it ends when this is dropped"]
+pub(crate) struct Registered {
+    passing: Arc<Passing>,
+    id: RequestId,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        lock(&self.passing.0).askers.remove(&self.id);
+    }
+}
+
+impl Question {
+    /// Asks, and waits for the answer. Dropping the future takes the question back.
+    pub(crate) async fn put(asked: InputRequest, to: &Asker) -> Result<Raw, Error> {
+        let ((answer, answered), withdrawn) = (oneshot::channel(), CancellationToken::new());
+        let _withdrawn = withdrawn.clone().drop_guard();
+        let gone = || Error::new(ErrorKind::HandlerFailed, "whoever made the call is gone").blaming(Blame::Caller);
+        to.send(Self { asked, answer, withdrawn }).map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    pub(super) fn answer(self, answer: Result<Raw, Error>) {
+        // A server that does not want to know any more needs no answer.
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// A call that is made for somebody else. It is given up when this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) outcome: JoinHandle<Result<Raw, Error>>,
+    pub(super) questions: mpsc::UnboundedReceiver<Question>,
+    /// Who hears of its progress.
+    pub(super) listener: Listener,
+    /// How many questions there were, and those that have no answer yet.
+    pub(super) asked: u64,
+    pub(super) open: BTreeMap<u64, Question>,
+}
+
+impl Running {
+    pub(super) fn new(
+        call: impl Future<Output = Result<Raw, Error>> + Send + 'static,
+        questions: mpsc::UnboundedReceiver<Question>,
+        listener: Listener,
+    ) -> Self {
+        Self { outcome: tokio::spawn(call), questions, listener, asked: 0, open: BTreeMap::new() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.outcome.abort();
+    }
+}
+
+/// A call while somebody waits for it.
+pub(super) struct Held {
+    passing: Arc<Passing>,
+    number: u64,
+    running: Option<Running>,
+    /// How long to wait for a caller that was asked to come again.
+    returns: Option<Duration>,
+}
+
+impl Held {
+    pub(super) fn running(&mut self) -> Option<&mut Running> {
+        self.running.as_mut()
+    }
+}
+
+/// A call with questions open waits for its caller to come again, where callers do; any other is given up.
+impl Drop for Held {
+    fn drop(&mut self) {
+        let waits = self.running.take().filter(|running| !running.open.is_empty());
+        if let (Some(running), Some(patience), Ok(_)) = (waits, self.returns, tokio::runtime::Handle::try_current()) {
+            self.passing.park(self.number, running, patience);
+        }
+    }
+}
