@@ -21,9 +21,10 @@ pub struct Limits {
     pub cursor_bytes: usize,
     /// The most messages in a batch (2025-03-26 only). Default 64.
     pub batch: usize,
-    /// Requests of the peer that run at once on one shared wire; more wait their turn. At least 1. Default 64.
+    /// Requests of the peer that run at once on one shared wire, or in one legacy session; more wait their turn. At least 1.
+    /// Default 64.
     pub in_flight: usize,
-    /// Requests that wait on one shared wire; more are refused, and so are all while those that wait have more bytes than
+    /// Requests that wait on one shared wire, or in one legacy session; more are refused, and so are all while those that wait have more bytes than
     /// [`queue_bytes`](Self::queue_bytes). A server's. Default 1024.
     pub waiting: usize,
     /// Handlers of [`Tool::blocking`](crate::Tool::blocking) that run at once; more wait their turn. At least 1. A server's.
@@ -48,6 +49,9 @@ pub struct Limits {
     /// For how long an open call or stream holds its session each time it renews it, which it does three times as often.
     /// Where there are streams, no renewal is shorter. A server's. Default 15 s.
     pub session_lease: Duration,
+    /// The most bytes that a legacy client says of itself in `initialize`, its `clientInfo` and its `capabilities` together,
+    /// which its session keeps. A server's. Default 16 KiB.
+    pub client_bytes: usize,
     /// The most streams that a session has open for what belongs to no request; a further GET is 409, and with 0 every GET is
     /// 405. A server's. Default 1.
     pub session_streams: usize,
@@ -83,7 +87,8 @@ pub struct Limits {
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
-    /// answers are over their bounds. Also how long the body of an HTTP request may take. A server's. Default 60 s.
+    /// answers are over their bounds. Also how long the body of an HTTP request may take, and how long its head: an HTTP
+    /// connection that is answering nothing ends when no whole head has come for so long. A server's. Default 60 s.
     pub stall_timeout: Duration,
     /// How long calls may finish after the input of their shared wire has ended. A server's. Default 10 s.
     pub shutdown_grace: Duration,
@@ -110,6 +115,7 @@ impl Default for Limits {
             session_idle: Duration::from_secs(3600),
             session_provisional: Duration::from_secs(60),
             session_lease: Duration::from_secs(15),
+            client_bytes: 16 << 10,
             session_streams: 1,
             session_events: 1024,
             session_event_bytes: 1 << 20,
@@ -151,7 +157,7 @@ macro_rules! setters {
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
     waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
-    session_lease: Duration, session_streams: usize, session_events: usize, session_event_bytes: usize,
+    session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,

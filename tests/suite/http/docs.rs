@@ -120,6 +120,7 @@ fn amount(text: &str) -> Option<u64> {
         "" | "s" => 1,
         "min" => 60,
         "h" => 3600,
+        "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         _ => return None,
     };

@@ -1,7 +1,9 @@
 //! The HTTP+SSE transport of 2024-11-05, which is there where it is asked for.
 
+use std::time::Duration;
+
 use axum::middleware::{Next, from_fn};
-use mcp_core::Principal;
+use mcp_core::{Limits, Principal};
 use mcp_http::Routes;
 use mcp_test::HttpServer;
 use serde_json::{Value, json};
@@ -13,19 +15,19 @@ fn routes() -> Routes {
     Routes::new(everything_server::server()).http_sse("/sse", "/messages")
 }
 
-fn listen() -> Post {
+pub(super) fn listen() -> Post {
     Post::to("GET /sse", "").header("Accept", "text/event-stream")
 }
 
 /// A client: the stream that it listens to, and where it posts to.
-struct Old {
+pub(super) struct Old {
     stream: Connection,
     messages: String,
     heard: String,
 }
 
 impl Old {
-    async fn connect(address: std::net::SocketAddr, listen: &Post) -> Self {
+    pub(super) async fn connect(address: std::net::SocketAddr, listen: &Post) -> Self {
         let mut stream = Connection::open(address).await;
         stream.write(&listen.bytes(address)).await;
         let head = soon("the head", stream.head()).await.unwrap();
@@ -38,37 +40,41 @@ impl Old {
         old
     }
 
-    /// The next event, without its empty line.
-    async fn event(&mut self) -> String {
+    /// The next event, without its empty line; `None` where the stream ends.
+    pub(super) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.heard.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
                 self.heard = rest;
-                return event;
+                return Some(event);
             }
-            let chunk = soon("an event", self.stream.chunk()).await.expect("the stream goes on");
+            let chunk = soon("an event", self.stream.chunk()).await?;
             self.heard.push_str(&String::from_utf8(chunk).unwrap());
         }
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn event(&mut self) -> String {
+        self.next().await.expect("the stream goes on")
+    }
+
+    pub(super) async fn hear(&mut self) -> Value {
         let event = self.event().await;
         let data = event.strip_prefix("event: message\ndata: ").unwrap_or_else(|| panic!("{event}"));
         serde_json::from_str(data).unwrap()
     }
 
-    fn post(&self, message: &Value) -> Post {
+    pub(super) fn post(&self, message: &Value) -> Post {
         Post::to(&format!("POST {}", self.messages), message.to_string())
     }
 }
 
-async fn send(address: std::net::SocketAddr, post: &Post) -> u16 {
+pub(super) async fn send(address: std::net::SocketAddr, post: &Post) -> u16 {
     let mut connection = Connection::open(address).await;
     connection.write(&post.bytes(address)).await;
     connection.response_to(post).await.unwrap().status()
 }
 
-fn hello() -> Value {
+pub(super) fn hello() -> Value {
     let client = json!({ "name": "old", "version": "0" });
     let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client });
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
@@ -116,6 +122,40 @@ async fn it_ends_with_its_stream_and_nobody_else_can_post_to_it() {
     drop(old);
     let again = post.header("Authorization", "ada");
     until("the connection is forgotten", async || send(served.address(), &again).await == 404).await;
+}
+
+/// Whoever posts and does not read fills no memory: what waits to be looked at is bounded in bytes.
+#[tokio::test]
+async fn messages_that_wait_for_a_client_to_read_are_bounded_in_bytes() {
+    const BYTES: usize = 60 << 10;
+    let limits = Limits::default().queue_bytes(64 << 10);
+    let routes = Routes::new(everything_server::server_with(limits)).http_sse("/sse", "/messages");
+    let served = Served::with(routes, "127.0.0.1").await;
+    let mut old = Old::connect(served.address, &listen()).await;
+    assert_eq!(send(served.address, &old.post(&hello())).await, 202);
+    assert_eq!(old.hear().await["id"], 0);
+    // First more than the system buffers, then answers that wait behind it: nothing more is read from here on.
+    for id in 1..=8 {
+        let big = json!({ "name": "big", "arguments": { "bytes": if id == 1 { 32 << 20 } else { 128 << 10 } } });
+        let big = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": big });
+        assert_eq!(send(served.address, &old.post(&big)).await, 202);
+        if id == 1 {
+            old.stream.segment().await;
+        }
+    }
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/x", "params": { "x": "x".repeat(BYTES) } });
+    let post = old.post(&notification);
+    let taken = async {
+        for count in 0..40 {
+            let taken = tokio::time::timeout(Duration::from_millis(500), send(served.address, &post)).await;
+            if taken.is_err() {
+                return count;
+            }
+        }
+        40
+    };
+    let taken = taken.await;
+    assert!(taken < 10, "{taken} of 40 were taken");
 }
 
 async fn authenticate(mut request: axum::extract::Request, next: Next) -> axum::response::Response {

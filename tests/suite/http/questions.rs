@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Connection, Post, Response, Served, raw::soon};
 
-async fn ask(context: Context) -> Result<String, ToolError> {
+pub(super) async fn ask(context: Context) -> Result<String, ToolError> {
     let form = ElicitParams::form("Sure?", Raw::parse(r#"{"type":"object","properties":{}}"#)?);
     Ok(context.elicit("sure", form).await?.action.as_str().to_owned())
 }
@@ -170,6 +170,33 @@ async fn where_nothing_can_be_asked_the_call_says_so_at_once() {
     let response = client.served.send(client.call().header("Accept", "application/json")).await;
     let failure = response.json();
     assert!(failure["result"]["isError"] == true && text(&failure).contains("listens to no questions"), "{failure}");
+}
+
+/// A form that nobody fills in any more is closed: the client is told on the stream that it was opened on.
+#[tokio::test]
+async fn a_question_of_a_call_that_is_cancelled_is_taken_back() {
+    let client = Client::connect(Limits::default()).await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let mut stream = client.open(&client.call()).await;
+    let mut listening = client.open(&client.listen()).await;
+    for is_streamed in [true, false] {
+        let json = client.call().header("Accept", "application/json");
+        let mut connection = client.served.connect().await;
+        if !is_streamed {
+            connection.write(&json.bytes(client.served.address)).await;
+        }
+        let asking = if is_streamed { &mut stream } else { &mut listening };
+        let question = asking.question().await;
+        assert_eq!(client.served.send(client.post(&cancel)).await.status(), 202);
+        let taken_back = asking.message().await.expect("it is taken back");
+        assert_eq!(taken_back["method"], "notifications/cancelled");
+        assert_eq!(taken_back["params"]["requestId"], question["id"]);
+        if is_streamed {
+            assert_eq!(asking.message().await, None);
+        } else {
+            assert_eq!(connection.response_to(&json).await.unwrap().body.len(), 0);
+        }
+    }
 }
 
 /// C139: whoever waits for the client does not outlive its session.

@@ -324,6 +324,35 @@ async fn c097_a_cursor_of_another_principals_session_is_404() {
     assert_eq!(host.resume(&session, &id).await.rest().await.len(), 1);
 }
 
+/// A client whose stream was forgotten here, though not what was sent on it, gets that and goes on.
+#[tokio::test]
+async fn a_standalone_stream_that_only_the_log_knows_goes_on_in_a_new_one() {
+    let host = Host::start().await;
+    let session = host.open().await;
+    let mut stream = host.listen(&session).await;
+    assert!(host.push(&session, 1).await && host.push(&session, 2).await);
+    let (first, second) = (stream.hear().await.unwrap().id, stream.hear().await.unwrap().id);
+    drop(stream);
+    for _ in 0..9 {
+        host.listen(&session).await.connection.abort();
+    }
+    let other = host.listen(&session).await;
+    assert_eq!(host.send(session.get().header("Last-Event-ID", &*first)).await.status(), 409, "one may be open");
+    drop(other);
+    for (cursor, missed) in [(&first, vec![2]), (&second, vec![])] {
+        // What waits for a reader comes behind what was missed.
+        let mut stream = host.resume(&session, cursor).await;
+        assert_eq!(stream.numbers(missed.len()).await, missed);
+        assert!(host.push(&session, 3).await);
+        let third = stream.hear().await.unwrap();
+        assert_eq!(third.number(), 3);
+        drop(stream);
+        let mut stream = host.resume(&session, &third.id).await;
+        assert!(host.push(&session, 4).await);
+        assert_eq!(stream.numbers(1).await, [4]);
+    }
+}
+
 /// Defect 6: the answer to a call is not lost with the connection that it was written to.
 #[tokio::test]
 async fn defect_6_an_answer_that_was_lost_in_transit_is_delivered_on_resume_and_again() {

@@ -148,6 +148,7 @@ pub(super) fn builder(doors: &Doors, limits: Limits) -> ServerBuilder {
         .tool(Tool::new("who", async |context: Context| {
             Ok::<_, ToolError>(context.principal().map_or("nobody", Principal::id).to_owned())
         }))
+        .tool(Tool::new("ask", super::questions::ask))
         .resource(Resource::fixed(WATCHED, "watched", "text"))
 }
 
@@ -287,8 +288,13 @@ impl Host {
 pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 pub(super) fn hello(revision: Revision) -> String {
+    hello_of(revision, &json!({}))
+}
+
+/// The greeting of a client with these capabilities.
+pub(super) fn hello_of(revision: Revision, capabilities: &Value) -> String {
     let client = json!({ "name": "raw", "version": "1" });
-    let params = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
+    let params = json!({ "protocolVersion": revision.as_str(), "capabilities": capabilities, "clientInfo": client });
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string()
 }
 

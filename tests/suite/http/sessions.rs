@@ -168,8 +168,8 @@ async fn an_initialize_whose_client_goes_away_mints_nothing() {
 
 /// Waits before it goes on.
 #[derive(Clone)]
-struct Slow<S> {
-    inner: S,
+pub(super) struct Slow<S> {
+    pub(super) inner: S,
 }
 
 impl<S> tower::Service<Exchange> for Slow<S>
@@ -782,6 +782,95 @@ async fn defect_11_calls_of_a_session_are_bounded_and_pings_pass() {
         assert!(connection.response().await.unwrap().json()["result"].is_object());
     }
     served(&host.send(session.post(request(5, "tools/list", json!({})))).await);
+}
+
+/// Those that wait are bounded in bytes too, since they outlive their connections; what runs is not counted there.
+#[tokio::test]
+async fn calls_of_a_session_that_wait_are_bounded_in_bytes() {
+    let host = Host::within(Limits::default().in_flight(1).queue_bytes(64 << 10)).await;
+    let session = host.open().await;
+    let padded = |id: u64| call(id, json!({ "door": "a", "padding": "x".repeat(40 << 10) }));
+    let mut connections = Vec::new();
+    for id in 1..=3 {
+        let mut connection = Connection::open(host.address).await;
+        connection.write(&session.post(padded(id)).bytes(host.address)).await;
+        connections.push(connection);
+        if id == 1 {
+            host.doors.running(1).await;
+        }
+    }
+    // The two that wait have as much as may wait, so not even a small one is taken.
+    let is_busy = async || {
+        for _ in 0..50 {
+            let asking = host.send(session.post(request(9, "tools/list", json!({}))));
+            if let Ok(response) = tokio::time::timeout(Duration::from_millis(200), asking).await {
+                return response.json()["error"]["code"] == -32603;
+            }
+        }
+        false
+    };
+    assert!(is_busy().await, "a further one is refused");
+    assert!(is_alive(&host, &session).await);
+    // Those whose connection is lost wait on, and count until they have their turn.
+    connections.pop().unwrap().abort();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(is_busy().await, "it is refused all the same");
+    (0..3).for_each(|_| host.doors.open("a"));
+    host.doors.done(3).await;
+    served(&host.send(session.post(request(5, "tools/list", json!({})))).await);
+}
+
+/// The requests of a batch are calls like others: so many run, so many wait, each can be cancelled.
+#[tokio::test]
+async fn requests_of_a_batch_run_within_the_bounds_of_their_session() {
+    let host = Host::within(Limits::default().in_flight(2).waiting(3)).await;
+    let session = host.speaking(Revision::V2025_03_26).await;
+    let items: Vec<_> = (1..=6).map(|id| call(id, json!({ "door": "a" }))).chain([ping(7)]).collect();
+    let mut connection = Connection::open(host.address).await;
+    connection.write(&session.post(format!("[{}]", items.join(","))).bytes(host.address)).await;
+    host.doors.running(2).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    host.doors.running(2).await;
+    let refused = host.send(session.post(request(8, "tools/list", json!({})))).await;
+    assert_eq!(refused.json()["error"]["code"], -32603, "they all wait already: {}", refused.text());
+    assert_eq!(host.send(session.post(cancelled(5))).await.status(), 202);
+    (0..4).for_each(|_| host.doors.open("a"));
+    let answers = connection.response().await.unwrap().json();
+    let kind = |answer: &Value| (answer["id"].as_u64().unwrap(), answer["error"]["code"].as_i64());
+    let kinds: Vec<_> = answers.as_array().unwrap().iter().map(kind).collect();
+    assert_eq!(kinds, [(1, None), (2, None), (3, None), (4, None), (6, Some(-32603)), (7, None)]);
+    // One whose last call was cancelled has no answer.
+    let mut connection = Connection::open(host.address).await;
+    connection.write(&session.post(format!("[{}]", call(1, json!({ "door": "b" })))).bytes(host.address)).await;
+    host.doors.running(1).await;
+    assert_eq!(host.send(session.post(cancelled(1))).await.status(), 202);
+    assert_eq!(connection.response().await.unwrap().status(), 202);
+    host.doors.dropped(1).await;
+}
+
+/// What a client says of itself is kept as long as its session is, so it is bounded.
+#[tokio::test]
+async fn a_client_that_says_too_much_of_itself_has_no_session() {
+    let host = Host::start().await;
+    let most = Limits::default().client_bytes;
+    let client = |padding: usize| json!({ "name": "x".repeat(padding), "version": "1" });
+    let capabilities = |padding: usize| json!({ "experimental": { "x": { "x": "x".repeat(padding) } } });
+    let fits = most - client(0).to_string().len() - capabilities(0).to_string().len();
+    for (client, capabilities, is_taken) in [
+        (client(fits), capabilities(0), true),
+        (client(fits + 1), capabilities(0), false),
+        (client(0), capabilities(fits), true),
+        (client(0), capabilities(fits + 1), false),
+    ] {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
+        let response = host.send(Post::new(request(0, "initialize", params))).await;
+        assert_eq!(response.head.header("mcp-session-id").is_some(), is_taken, "{}", response.text());
+        if !is_taken {
+            let error = &response.json()["error"];
+            assert!(error["code"] == -32602 && error["message"].as_str().unwrap().contains("16384"), "{error}");
+        }
+    }
+    assert_eq!(host.sessions.count(), 2);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{
     Post,
-    session::{Doors, Host, INITIALIZED, WATCHED, builder, call, hello, ping, request},
+    session::{Doors, Host, INITIALIZED, WATCHED, builder, call, hello, hello_of, ping, request},
 };
 
 /// Sessions and events that several servers share. Each step of theirs takes a while, and fails while they are down.
@@ -233,4 +233,87 @@ async fn servers_that_share_a_store_share_their_sessions() {
     assert_eq!(here.send(session.post(ping(5))).await.status(), 404);
     assert_eq!(here.send(session.delete()).await.status(), 404);
     assert_eq!((here.sessions.count(), there.sessions.count()), (0, 0));
+}
+
+/// What a batch changes of a session is kept as what any other request changes.
+#[tokio::test]
+async fn what_a_batch_changes_of_a_session_goes_along_with_it() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    let session = here.speaking(Revision::V2025_03_26).await;
+    let batch = [
+        request(1, "logging/setLevel", json!({ "level": "error" })),
+        request(2, "resources/subscribe", json!({ "uri": WATCHED })),
+    ];
+    let response = here.send(session.post(format!("[{}]", batch.join(",")))).await;
+    assert_eq!(response.json().as_array().unwrap().len(), 2);
+    assert!(!there.work(&session, 3, json!({ "say": 1 })).await.is_stream(), "its log level came along");
+    assert!(there.server.resource_updated(WATCHED), "so did its subscription");
+}
+
+/// Nor is it lost with a connection that did not wait for the answer.
+#[tokio::test]
+async fn what_a_call_changes_whose_connection_is_lost_goes_along_too() {
+    let store = Shared::new(Duration::ZERO);
+    let slow = tower::layer::layer_fn(|inner| super::sessions::Slow { inner });
+    let doors = Doors::default();
+    let server = builder(&doors, Limits::default()).layer(slow).build();
+    let sessions = Sessions::with_stores(&server, store.clone(), store.clone());
+    let here = Host::serve(Routes::new(server.clone()).with_sessions(sessions), server, doors).await;
+    let there = store.host().await;
+    let session = here.open().await;
+    let mut connection = super::Connection::open(here.address).await;
+    let post = session.post(request(1, "logging/setLevel", json!({ "level": "error" })));
+    connection.write(&post.bytes(here.address)).await;
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    connection.abort();
+    let kept = async || {
+        let id = SessionId::parse(&session.id).unwrap();
+        let record = store.0.sessions.load_and_touch(id, None, Duration::from_secs(3600)).await.unwrap();
+        record.unwrap().log_level == mcp_core::types::LogLevel::Error
+    };
+    crate::server::until("it is kept", kept).await;
+    assert!(!there.work(&session, 2, json!({ "say": 1 })).await.is_stream());
+}
+
+/// A question of one process is answered there alone, however late the answer comes and wherever.
+#[tokio::test]
+async fn no_two_processes_ask_questions_of_one_id() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    let hello = hello_of(Revision::V2025_11_25, &json!({ "elicitation": {} }));
+    let session = here.initialize(Post::new(hello), Revision::V2025_11_25).await;
+    let ask = session.post(request(1, "tools/call", json!({ "name": "ask" })));
+    let (mut one, mut other) = (here.stream(&ask).await, there.stream(&ask).await);
+    let (first, second) = (one.hear().await.unwrap().message, other.hear().await.unwrap().message);
+    let answer = |question: &serde_json::Value, action: &str| {
+        json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": action } }).to_string()
+    };
+    assert_eq!(there.send(session.post(answer(&first, "decline"))).await.status(), 202);
+    assert_eq!(there.send(session.post(answer(&second, "accept"))).await.status(), 202);
+    assert_eq!(other.hear().await.unwrap().text(), "accept");
+}
+
+/// After a restart, say: what the old process sent is there, and nobody but the new one sends more.
+#[tokio::test]
+async fn a_standalone_stream_of_another_process_goes_on_here() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        let session = here.speaking(revision).await;
+        let mut stream = here.listen(&session).await;
+        assert!(here.push(&session, 1).await && here.push(&session, 2).await);
+        let cursor = stream.hear().await.unwrap().id;
+        assert_eq!(stream.numbers(1).await, [2]);
+        drop(stream);
+        let mut again = there.resume(&session, &cursor).await;
+        assert_eq!(again.numbers(1).await, [2]);
+        assert!(there.push(&session, 3).await);
+        let third = again.hear().await.unwrap();
+        assert_eq!(third.number(), 3);
+        drop(again);
+        let mut again = there.resume(&session, &third.id).await;
+        assert!(there.push(&session, 4).await);
+        assert_eq!(again.numbers(1).await, [4]);
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
-use super::session::{Doors, INITIALIZED, builder, call, hello, ping, request};
+use super::session::{Doors, INITIALIZED, builder, call, hello, hello_of, ping, request};
 
 /// A server without a socket.
 struct Local {
@@ -297,4 +297,86 @@ async fn whatever_is_asked_nothing_fails_and_nothing_of_another_session_is_told(
         }
     }
     assert!(local.sessions.count() <= 8);
+}
+
+/// A client that takes questions, and asks for nothing but JSON.
+async fn askable(local: &Local) -> String {
+    let hello = hello_of(Revision::V2025_11_25, &json!({ "elicitation": {} }));
+    let response = local.send(Method::POST, None, None, &hello).await;
+    let id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    assert_eq!(local.post(&id, INITIALIZED).await, StatusCode::ACCEPTED);
+    id
+}
+
+/// Calls the tool that asks; the text of its answer.
+fn ask(local: &Local, id: &str) -> impl Future<Output = String> + use<> {
+    let body = request(1, "tools/call", json!({ "name": "ask" }));
+    let request = Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+    let request = request.header("accept", "application/json").header("mcp-session-id", id);
+    let answering = local.router.clone().oneshot(request.body(Body::from(body)).unwrap());
+    async move {
+        let body = axum::body::to_bytes(answering.await.unwrap().into_body(), usize::MAX).await.unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+}
+
+/// Reads a question and answers it.
+async fn answer(local: &Local, id: &str, stream: &mut axum::body::BodyDataStream) {
+    loop {
+        let chunk = chunk(stream).await.unwrap();
+        let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data: ")) else { continue };
+        let Ok(question) = serde_json::from_str::<serde_json::Value>(data) else { continue };
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } });
+        assert_eq!(local.post(id, &answer.to_string()).await, StatusCode::ACCEPTED);
+        return;
+    }
+}
+
+/// A question waits for a client that has lost its stream just now, and for no other.
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_stream_asks_only_where_somebody_listens_or_did_within_a_lease() {
+    let local = Local::within(Limits::default());
+    let id = askable(&local).await;
+    let lease = Limits::default().session_lease;
+    let fails = async || {
+        let start = Instant::now();
+        let text = ask(&local, &id).await;
+        assert!(text.contains("listens to no questions"), "{text}");
+        assert_eq!(start.elapsed(), Duration::ZERO, "at once");
+    };
+    fails().await;
+    let mut stream = local.get(&id, None).await.into_body().into_data_stream();
+    let (text, ()) = tokio::join!(ask(&local, &id), answer(&local, &id, &mut stream));
+    assert_eq!(text, "accept");
+    drop(stream);
+    sleep(lease / 3).await;
+    let coming_back = async {
+        sleep(lease / 3).await;
+        let mut stream = local.get(&id, None).await.into_body().into_data_stream();
+        answer(&local, &id, &mut stream).await;
+    };
+    let (text, ()) = tokio::join!(ask(&local, &id), coming_back);
+    assert_eq!(text, "accept");
+    sleep(lease).await;
+    fails().await;
+}
+
+/// A future may be dropped where there is no runtime any more, and what it takes back then goes nowhere.
+#[test]
+fn a_call_that_asks_may_be_dropped_outside_of_any_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let local = Local::within(Limits::default());
+    let (call, _stream) = runtime.block_on(async {
+        let id = askable(&local).await;
+        let mut stream = local.get(&id, None).await.into_body().into_data_stream();
+        let mut call = Box::pin(ask(&local, &id));
+        tokio::select! {
+            text = &mut call => panic!("{text}"),
+            () = async { while !chunk(&mut stream).await.unwrap().contains("elicitation/create") {} } => {}
+        }
+        (call, stream)
+    });
+    drop(call);
 }

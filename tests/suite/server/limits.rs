@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{call, call_with_token, cancel, gauge, ping, text};
+use super::{call, call_with_token, cancel, gauge, ping, text, until};
 use crate::{
     duplex::Peer,
     fixture,
@@ -376,4 +376,35 @@ async fn a_body_that_does_not_come_is_given_up() {
     let mut connection = served.connect().await;
     connection.write_what_goes(&post.bytes(served.address)).await;
     assert_eq!(connection.response_to(&post).await.unwrap().status(), 408);
+}
+
+/// Sockets run out as memory does. A connection that is served, however quietly, is not meant.
+#[tokio::test]
+async fn a_connection_on_which_no_request_comes_whole_is_given_up_and_one_that_is_served_is_not() {
+    let patience = Duration::from_secs(1);
+    let limits = Limits::default().stall_timeout(patience);
+    let served = Served::start(everything_server::server_with(limits)).await;
+    let quiet = Post::speaking(mcp_core::Revision::LATEST, call(1, "sleep", json!({ "ms": 2500 })));
+    let quiet = quiet.header("Accept", "application/json");
+    let mut calling = served.connect().await;
+    calling.write(&quiet.bytes(served.address)).await;
+    for beginning in [
+        "",
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-",
+        "PRI * HTTP/2.0\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ] {
+        let mut connection = served.connect().await;
+        connection.write(beginning.as_bytes()).await;
+        connection.rest().await;
+    }
+    let mut dripping = served.connect().await;
+    dripping.write(b"POST /mcp HTTP/1.1\r\nX-").await;
+    until("it is given up", async || {
+        tokio::time::sleep(patience / 20).await;
+        dripping.write_what_goes(b"x").await == 0
+    })
+    .await;
+    assert_eq!(text(&calling.response_to(&quiet).await.unwrap().json()), "slept 2500 ms");
 }

@@ -231,3 +231,14 @@ async fn pings_that_nobody_reads_the_answers_of_fill_no_memory() {
 fn ping_frame(peer: &Peer) -> Vec<u8> {
     peer.frame(true, TEXT, ping("fence").as_bytes())
 }
+
+/// Over HTTP a connection without a request is given up after a while. A socket is no such connection.
+#[tokio::test]
+async fn a_quiet_socket_is_no_connection_without_a_request() {
+    let patience = Duration::from_millis(200);
+    let served = Served::start(everything_server::server_with(Limits::default().stall_timeout(patience))).await;
+    let mut peer = served.open().await;
+    tokio::time::sleep(patience * 4).await;
+    peer.say(ping(1)).await;
+    assert_eq!(peer.hear().await["id"], 1);
+}

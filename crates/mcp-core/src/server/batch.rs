@@ -59,13 +59,13 @@ pub(super) async fn answer(
 }
 
 async fn answer_item(server: &Server, item: Result<Message, Malformed>, arrival: Arrival<'_>) -> Option<Bytes> {
-    let reply = match item.and_then(admit) {
+    let reply = match server.admit(item, &arrival) {
         Ok(Message::Request(request)) => server.answer(request, arrival).await,
         Ok(message) => {
             server.heed(&message, &arrival);
             return None;
         }
-        Err(malformed) => server.malformed(malformed, &arrival),
+        Err(reply) => reply,
     };
     Some(server.encode(&reply))
 }

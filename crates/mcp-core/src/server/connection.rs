@@ -32,7 +32,7 @@ use crate::{
         Answer, Peer, accept, batch,
         batch::Gathering,
         inflight::InFlight,
-        legacy::Session,
+        legacy::{Aside, Session},
         outlet::{Outlet, Queued},
     },
     wire,
@@ -158,7 +158,7 @@ impl Connection {
         let (outbox, session) = (Arc::new(Mailbox::new(server.limits())), Arc::<Session>::default());
         session.set_aside({
             let outbox: Arc<Mailbox<Queued>> = outbox.clone();
-            move |frame| outbox.reply(frame)
+            move |(Aside::Question(frame) | Aside::Notice(frame))| outbox.reply(frame)
         });
         Self {
             outbox,

@@ -52,7 +52,7 @@ use introduction::Introducer;
 pub use introduction::Introduction;
 pub use layers::InnerService;
 use layers::Stack;
-pub use legacy::{Change, Session};
+pub use legacy::{Aside, Change, Session};
 #[cfg(feature = "log-layer")]
 pub use log_layer::LogLayer;
 use modern::Subscriptions;
@@ -355,6 +355,15 @@ impl Server {
     #[must_use]
     pub fn takes_batches(&self, arrival: &Arrival<'_>) -> bool {
         batch::is_taken(self.revisions(), arrival)
+    }
+
+    /// An item of a batch that was taken, or the answer to one that may not stand there. For transports that call what is
+    /// in a batch one by one.
+    ///
+    /// # Errors
+    /// The answer.
+    pub fn admit(&self, item: Result<Message, Malformed>, arrival: &Arrival<'_>) -> Result<Message, Reply> {
+        item.and_then(batch::admit).map_err(|malformed| self.malformed(malformed, arrival))
     }
 
     /// Answers a batch with an array, with nothing if it holds no requests, or with one error where batches are not

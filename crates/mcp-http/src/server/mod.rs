@@ -7,6 +7,7 @@ mod peer;
 mod post;
 mod refusal;
 mod reply;
+mod requests;
 mod respond;
 mod routes;
 mod single;

@@ -48,8 +48,6 @@ pub(super) enum Refusal {
     TooManyStreams(usize),
     #[error("there is no room for a further session")]
     Full,
-    #[error("too many calls of this session run")]
-    TooManyCalls,
     #[error("sessions cannot be looked up at the moment")]
     Unavailable,
     #[error("there is no such connection: open a new one")]
@@ -76,9 +74,7 @@ impl Refusal {
             Self::TooManyStreams(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::Compressed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Full | Self::TooManyCalls | Self::Unavailable | Self::Stalled | Self::Stopping => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Full | Self::Unavailable | Self::Stalled | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
         }
     }

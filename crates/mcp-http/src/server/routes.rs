@@ -16,7 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     DEFAULT_PATH,
     headers::MCP_PROTOCOL_VERSION,
-    server::{Sessions, guard, legacy, listener::Patient, post, refusal::Refusal, single, stop},
+    server::{
+        Sessions, guard, legacy,
+        listener::Patient,
+        post,
+        refusal::Refusal,
+        requests, single,
+        stop::{self, Ends},
+    },
 };
 
 /// The routes of a server, with the defaults: at `/mcp`, for loopback hosts and origins, with streams.
@@ -57,6 +64,8 @@ pub(crate) struct Endpoint {
     pub(crate) hosts: Hosts,
     pub(crate) streaming: bool,
     pub(crate) sessions: Option<Sessions>,
+    /// Fires when the server is to stop.
+    pub(crate) stopping: CancellationToken,
 }
 
 impl Routes {
@@ -64,7 +73,8 @@ impl Routes {
     pub fn new(server: Server) -> Self {
         let sessions = Some(Sessions::new(&server));
         let (origins, hosts) = (Origins::loopback(), Hosts::loopback());
-        let endpoint = Endpoint { server, origins, hosts, streaming: true, sessions };
+        let stopping = CancellationToken::new();
+        let endpoint = Endpoint { server, origins, hosts, streaming: true, sessions, stopping };
         Self { path: DEFAULT_PATH.into(), endpoint, http_sse: None }
     }
 
@@ -159,17 +169,20 @@ impl Routes {
         listener: TcpListener,
         signal: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let routes = self.bound(&listener)?;
+        let mut routes = self.bound(&listener)?;
         let (server, sessions) = (routes.endpoint.server.clone(), routes.endpoint.sessions.clone());
         let (signalled, cut) = (CancellationToken::new(), CancellationToken::new());
+        routes.endpoint.stopping = signalled.clone();
         let router = stop::cuttable(routes.into_router(), &cut);
-        let listener = Patient { listener, patience: server.limits().stall_timeout };
+        let severed = CancellationToken::new();
+        let listener = Patient { listener, patience: server.limits().stall_timeout, severed: severed.clone() };
         let told = signalled.clone();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        let serving = axum::serve(listener, requests::counting(router)).with_graceful_shutdown(async move {
             signal.await;
             told.cancel();
         });
-        stop::until(serving.into_future(), signalled, cut, &server, sessions).await.map_err(failed)
+        let ends = Ends { signalled, cut, severed };
+        stop::until(serving.into_future(), ends, &server, sessions).await.map_err(failed)
     }
 
     fn bound(mut self, listener: &TcpListener) -> Result<Self, Error> {
@@ -180,13 +193,14 @@ impl Routes {
 }
 
 /// Serves any router on `listener` for ever, with `TCP_NODELAY`. A connection whose peer reads nothing of an answer for
-/// [`Limits::stall_timeout`] ends.
+/// [`Limits::stall_timeout`] ends, and so does one that is answering nothing and gets no whole head of a request for as
+/// long.
 ///
 /// # Errors
 /// When the listener fails.
 pub async fn serve_router(router: Router, listener: TcpListener, limits: &Limits) -> Result<(), Error> {
-    let listener = Patient { listener, patience: limits.stall_timeout };
-    axum::serve(listener, router).await.map_err(failed)
+    let listener = Patient { listener, patience: limits.stall_timeout, severed: CancellationToken::new() };
+    axum::serve(listener, requests::counting(router)).await.map_err(failed)
 }
 
 fn failed(error: io::Error) -> Error {
@@ -205,6 +219,8 @@ async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Respo
     match (&parts.method, sessions) {
         (&Method::POST, _) => post::post(&endpoint, parts, body).await,
         (&Method::GET, _) if parts.version == Version::HTTP_10 => Refusal::Version.answer(None),
+        // Those that were open have been ended already.
+        (&Method::GET, Some(_)) if endpoint.stopping.is_cancelled() => Refusal::Stopping.answer(None),
         (&Method::GET, Some(sessions)) if sessions.have_streams() => legacy::get(sessions, parts).await,
         (&Method::DELETE, Some(sessions)) => legacy::delete(sessions, parts).await,
         (_, sessions) => {

@@ -12,6 +12,7 @@ use crate::{
 /// Specification: *2025-11-25, Lifecycle, Initialization*.
 pub(crate) fn initialize(core: &Core, mut exchange: Exchange) -> Result<Body, Fault> {
     let params = params(&exchange)?;
+    check_length(core, &params)?;
     exchange.revision = negotiate(core, &params.protocol_version)?;
     // From here on the exchange knows its client, as all that come after it do.
     exchange.head.meta.client_info = Some(params.client_info);
@@ -57,6 +58,17 @@ fn params(exchange: &Exchange) -> Result<InitializeParams, Fault> {
         || Fault::InvalidParams("`initialize` needs `protocolVersion`, `capabilities` and `clientInfo`".into());
     let params: InitializeParams = exchange.params.as_ref().ok_or_else(missing)?.decode().map_err(|_| missing())?;
     if params.capabilities.is_object() && params.client_info.is_object() { Ok(params) } else { Err(missing()) }
+}
+
+/// What a client says of itself is kept for as long as its session lives.
+fn check_length(core: &Core, params: &InitializeParams) -> Result<(), Fault> {
+    let (bytes, most) =
+        (params.client_info.as_str().len() + params.capabilities.as_str().len(), core.limits.client_bytes);
+    if bytes <= most {
+        return Ok(());
+    }
+    let why = format!("`clientInfo` and `capabilities` have {bytes} bytes, and may have {most}");
+    Err(Fault::InvalidParams(why.into()))
 }
 
 fn negotiate(core: &Core, requested: &str) -> Result<Revision, Fault> {

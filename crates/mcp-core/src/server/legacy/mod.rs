@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub(super) use handshake::initialize;
 use mcp_jsonrpc::Request;
+pub use peer::Aside;
 pub(crate) use session::Handshake;
 pub use session::{Change, Session};
 pub(super) use set_level::set_level;

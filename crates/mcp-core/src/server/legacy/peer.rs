@@ -15,20 +15,32 @@ use crate::{ToolError, lock::lock, method::notification, pending::Pending, serve
 
 type Answer = Result<Raw, ErrorObject>;
 
-/// Where messages go that have no stream of a call to go on; false if nowhere.
-type Aside = Box<dyn Fn(Bytes) -> bool + Send + Sync>;
+/// A message to a legacy client that has no stream of a call to go on.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Aside {
+    /// A question, which is of use only where somebody hears it soon.
+    Question(Bytes),
+    /// What may wait until somebody listens.
+    Notice(Bytes),
+}
+
+/// Takes such messages; false if they can go nowhere.
+type TakeAside = Box<dyn Fn(Aside) -> bool + Send + Sync>;
 
 /// The questions of one session that wait for their answers.
 #[derive(Default)]
 pub(crate) struct Questions {
     pending: Mutex<Pending<oneshot::Sender<Answer>>>,
     next: AtomicU64,
-    aside: OnceLock<Aside>,
+    /// What makes ids those of this process, since a session may go on in another: made for the first question.
+    nonce: OnceLock<u64>,
+    aside: OnceLock<TakeAside>,
 }
 
 impl Questions {
     /// Says where messages go that have no stream of a call to go on.
-    pub(super) fn set_aside(&self, aside: Aside) {
+    pub(super) fn set_aside(&self, aside: TakeAside) {
         // It is said once, by whoever holds the session.
         let _ = self.aside.set(aside);
     }
@@ -48,8 +60,18 @@ impl Questions {
         lock(&self.pending)
     }
 
-    fn send(&self, outlet: &Outlet, frame: Bytes) -> bool {
-        outlet.must_say(frame.clone()) || self.aside.get().is_some_and(|aside| aside(frame))
+    fn send(&self, outlet: &Outlet, frame: Bytes, aside: fn(Bytes) -> Aside) -> bool {
+        outlet.must_say(frame.clone()) || self.aside.get().is_some_and(|take| take(aside(frame)))
+    }
+
+    fn next_id(&self) -> RequestId {
+        let nonce = self.nonce.get_or_init(|| {
+            let mut bytes = [0; 8];
+            // Without random numbers ids are still those of this session.
+            let _ = getrandom::fill(&mut bytes);
+            u64::from_be_bytes(bytes)
+        });
+        format!("{nonce:x}-{}", self.next.fetch_add(1, Ordering::Relaxed)).as_str().into()
     }
 
     /// Asks, and waits for the answer. Dropping the future takes the question back.
@@ -60,14 +82,14 @@ impl Questions {
         params: Option<Raw>,
         patience: Duration,
     ) -> Result<Raw, ToolError> {
-        let id = RequestId::from(self.next.fetch_add(1, Ordering::Relaxed));
+        let id = self.next_id();
         let (waiter, answer) = oneshot::channel();
         if !self.pending().begin(id.clone(), waiter) {
             return Err(ToolError::new("The client is gone"));
         }
         let mut asked = Asked { questions: self, outlet, id: Some(id.clone()) };
         let frame = Message::Request(Request::new(id, method, params)).encode();
-        if !self.send(outlet, frame) {
+        if !self.send(outlet, frame, Aside::Question) {
             asked.id = None;
             return Err(ToolError::new("The client listens to no questions of the server"));
         }
@@ -104,7 +126,7 @@ impl Drop for Asked<'_> {
         }
         let params = Raw::encode(&serde_json::json!({ "requestId": id })).ok();
         let notification = Notification::new(notification::CANCELLED, params);
-        self.questions.send(self.outlet, Message::Notification(notification).encode());
+        self.questions.send(self.outlet, Message::Notification(notification).encode(), Aside::Notice);
     }
 }
 

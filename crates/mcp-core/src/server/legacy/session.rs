@@ -13,7 +13,10 @@ use crate::{
     Revision, Server, ToolError,
     hub::{Listener, Subject},
     lock::lock,
-    server::{legacy::peer::Questions, outlet::Outlet},
+    server::{
+        legacy::peer::{Aside, Questions},
+        outlet::Outlet,
+    },
     store::SessionRecord,
     types::LogLevel,
 };
@@ -112,8 +115,9 @@ impl Session {
         self.handshake().is_some_and(|handshake| handshake.capabilities.as_str() != "{}")
     }
 
-    /// Says where messages go that belong to no call, or to one that has no stream: false if nowhere.
-    pub fn set_aside(&self, aside: impl Fn(Bytes) -> bool + Send + Sync + 'static) {
+    /// Says where messages go that belong to no call, or to one that has no stream: false if nowhere. It may be asked from
+    /// wherever a call is dropped.
+    pub fn set_aside(&self, aside: impl Fn(Aside) -> bool + Send + Sync + 'static) {
         self.questions.set_aside(Box::new(aside));
     }
 

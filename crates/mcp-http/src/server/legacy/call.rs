@@ -3,42 +3,71 @@
 use std::{pin::pin, sync::Arc};
 
 use axum::{body::Body, response::Response};
-use futures_util::future::Either;
+use futures_util::future::{Either, join_all};
 use http::StatusCode;
 use mcp_core::{
-    BoxFuture, Exchange, Fault, Reply, Server,
+    Arrival, BoxFuture, Exchange, Fault, Reply,
     method::{Method, Ping},
     server::{Answer, CallEvent, CallStream},
 };
+use mcp_jsonrpc::{Bytes, Malformed, Message, encode};
 use tokio::{runtime::Handle, sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{
     Sessions,
     channel::Channel,
-    live::{Call, Live},
+    live::{Call, Live, Turn},
     reader::Reader,
 };
 use crate::server::{accept_header::Wanted, refusal::Refusal, respond, sse};
 
 /// Answers a request.
 pub(super) async fn call(sessions: &Sessions, live: &Arc<Live>, wanted: Wanted, mut exchange: Exchange) -> Response {
-    let (server, limits) = (&sessions.0.server, sessions.limits());
-    if exchange.method() == Ping::NAME {
-        return respond::at_once(server, wanted, &server.call(exchange).await);
-    }
-    let Some(call) = live.begin(exchange.id(), limits.in_flight + limits.waiting) else {
-        return respond::at_once(server, wanted, &server.refuse(&exchange, Fault::Busy));
-    };
-    let stream = wanted.may_stream().then(|| CallStream::new(limits));
+    let server = &sessions.0.server;
+    let stream = wanted.may_stream().then(|| CallStream::new(sessions.limits()));
     if let Some(stream) = &stream {
         match exchange.revision().primes_streams() {
             true => stream.attach_resumable(&mut exchange),
             false => stream.attach(&mut exchange),
         }
     }
-    let answering = Answering::start(server, live, exchange);
-    let run = Run { sessions: sessions.clone(), live: live.clone(), answering, call };
-    respond(run, stream, wanted).await
+    match Run::start(sessions, live, exchange) {
+        Ok(run) => respond(run, stream, wanted).await,
+        Err(busy) => respond::at_once(server, wanted, &busy),
+    }
+}
+
+/// Answers the requests of a batch, each of which is a call like any other but cannot stream.
+pub(super) async fn batch(
+    sessions: &Sessions,
+    live: &Arc<Live>,
+    arrival: &Arrival<'_>,
+    items: Vec<Result<Message, Malformed>>,
+) -> Option<Bytes> {
+    let server = &sessions.0.server;
+    let begin = |item| begin_item(sessions, live, arrival, item).transpose();
+    let started: Vec<_> = items.into_iter().filter_map(begin).collect();
+    let answers = join_all(started.into_iter().map(async |started| match started {
+        Ok(mut run) => run.finish().await,
+        Err(reply) => Some(reply),
+    }));
+    let answers: Vec<_> = answers.await.iter().flatten().map(|reply| server.encode(reply)).collect();
+    sessions.renew(live).await;
+    (!answers.is_empty()).then(|| encode::batch(&answers))
+}
+
+/// Begins a request of a batch, or says why not; there is nothing to answer to other messages.
+fn begin_item(
+    sessions: &Sessions,
+    live: &Arc<Live>,
+    arrival: &Arrival<'_>,
+    item: Result<Message, Malformed>,
+) -> Result<Option<Run>, Reply> {
+    let server = &sessions.0.server;
+    match server.admit(item, arrival)? {
+        Message::Request(request) => Run::start(sessions, live, server.accept(request, arrival.clone())?).map(Some),
+        _ => Ok(None),
+    }
 }
 
 async fn respond(run: Run, stream: Option<CallStream>, wanted: Wanted) -> Response {
@@ -102,20 +131,24 @@ async fn pump(sessions: &Sessions, live: &Arc<Live>, channel: &Channel, stream: 
         }
     });
     let reply = match rest {
-        Either::Left(reply) => reply,
+        Either::Left(reply) => Some(reply),
         Either::Right(mut run) => {
-            let outcome = tokio::select! {
+            let reply = tokio::select! {
                 biased;
-                () = &mut saying => None,
-                outcome = run.finish() => outcome,
+                () = &mut saying => return,
+                reply = run.finish() => reply,
             };
-            let Some(reply) = outcome else { return };
-            sessions.renew(live).await;
+            if reply.is_some() {
+                sessions.renew(live).await;
+            }
+            // With a call that was cancelled its questions are taken back, which is still to be said.
+            drop(run);
             reply
         }
     };
     stream.close();
     saying.await;
+    let Some(reply) = reply else { return };
     let (frame, patience) = (sessions.0.server.encode(&reply), sessions.limits().stall_timeout);
     channel.send(sessions.log(), frame, true, patience).await;
 }
@@ -159,6 +192,17 @@ struct Run {
 }
 
 impl Run {
+    /// Begins a call; where too much waits already, the answer is that.
+    fn start(sessions: &Sessions, live: &Arc<Live>, exchange: Exchange) -> Result<Self, Reply> {
+        let bytes = exchange.params().map_or(0, |params| params.as_bytes().len());
+        // Whether the server is alive shows at once, however much it has to do.
+        let turn = if exchange.method() == Ping::NAME { Some(Turn::Any) } else { live.turn(bytes, sessions.limits()) };
+        let Some(turn) = turn else { return Err(sessions.0.server.refuse(&exchange, Fault::Busy)) };
+        let call = live.begin(exchange.id());
+        let answering = Answering::start(sessions, live, turn, exchange);
+        Ok(Self { sessions: sessions.clone(), live: live.clone(), answering, call })
+    }
+
     async fn first(&mut self, stream: Option<&CallStream>) -> First {
         let said = async {
             match stream {
@@ -203,18 +247,31 @@ struct Answering {
 }
 
 impl Answering {
-    fn start(server: &Server, live: &Live, exchange: Exchange) -> Self {
-        let permits = live.permits.clone();
-        if let Ok(permit) = permits.clone().try_acquire_owned() {
-            return Self { answer: Either::Left(server.call(exchange)), _permit: Some(permit) };
-        }
-        let server = server.clone();
-        let waiting = async move {
-            let _permit = permits.acquire_owned().await;
-            server.call(exchange).await
+    fn start(sessions: &Sessions, live: &Arc<Live>, turn: Turn, exchange: Exchange) -> Self {
+        let changes = changes_session(exchange.method());
+        let turn = match turn {
+            Turn::Now(permit) if !changes => {
+                return Self { answer: Either::Left(sessions.0.server.call(exchange)), _permit: Some(permit) };
+            }
+            turn => turn,
         };
-        Self { answer: Either::Right(Box::pin(waiting)), _permit: None }
+        let (sessions, live) = (sessions.clone(), live.clone());
+        let answer = async move {
+            let _permit = turn.has_come().await;
+            let reply = sessions.0.server.call(exchange).await;
+            // Before it is answered, and whether or not anybody waits for that.
+            if changes {
+                sessions.save(&live).await;
+            }
+            reply
+        };
+        Self { answer: Either::Right(Box::pin(answer)), _permit: None }
     }
+}
+
+/// Whether a method changes what is kept of a session.
+fn changes_session(method: &str) -> bool {
+    matches!(method, "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
 }
 
 /// A call whose connection may be lost: the rest of it runs on, for what it does.

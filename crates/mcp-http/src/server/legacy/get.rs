@@ -7,7 +7,7 @@ use mcp_core::store::{LoggedEvent, StreamId};
 use super::{
     Sessions,
     channel::Channel,
-    live::{Live, TooMany},
+    live::{self, Live, TooMany},
     post,
     reader::{self, Reader},
 };
@@ -30,15 +30,16 @@ pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
         Ok(live) => live,
         Err(refusal) => return refusal.answer(None),
     };
-    if let Some((stream, seq)) = last
-        && let Some(response) = resume(sessions, &live, stream, seq).await
-    {
-        return response;
+    match last {
+        Some((stream, seq)) => resume(sessions, &live, stream, seq).await,
+        None => open(sessions, &live, &[]).await,
     }
-    match live.open_standalone(sessions.limits()).await {
-        Ok((channel, number)) => {
-            listen(sessions, &live, &channel, Reader::new(sessions, &live, &channel, number)).await
-        }
+}
+
+/// A stream for what belongs to no request, which begins with what was missed on another.
+async fn open(sessions: &Sessions, live: &Arc<Live>, missed: &[LoggedEvent]) -> Response {
+    match live.open_standalone(missed, sessions.limits()).await {
+        Ok((channel, number)) => listen(sessions, live, &channel, Reader::new(sessions, live, &channel, number)).await,
         Err(TooMany) => {
             let most = sessions.limits().session_streams;
             Refusal::TooManyStreams(most).answer(None)
@@ -46,8 +47,8 @@ pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
     }
 }
 
-/// Goes on with a stream, in the place of whoever reads it now; `None` if nothing is known of it.
-async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u64) -> Option<Response> {
+/// Goes on with a stream, in the place of whoever reads it now. Where nothing is known of it, nothing was missed.
+async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u64) -> Response {
     // First, so that nothing comes between what was missed and what comes from now on.
     let found = live.find(stream).map(|(channel, is_standalone)| (channel.attach(), channel, is_standalone));
     let missed = match sessions.log().after(live.id, stream, seq).await {
@@ -57,20 +58,18 @@ async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u6
             None
         }
     };
-    match found {
-        Some((number, channel, is_standalone)) => {
-            let reader = Reader::new(sessions, live, &channel, number);
-            // Nobody has seen more than was sent.
-            let seen = seq.min(channel.last().await);
-            let reader = reader.behind(seen, missed.unwrap_or_default());
-            Some(if is_standalone {
-                listen(sessions, live, &channel, reader).await
-            } else {
-                sse::response(reader.into_events())
-            })
-        }
-        None => missed.map(|missed| sse::response(reader::rest(stream, missed))),
-    }
+    let Some((number, channel, is_standalone)) = found else {
+        return match missed {
+            // The call is over, or runs elsewhere.
+            Some(missed) if !live::is_standalone(stream) => sse::response(reader::rest(stream, missed)),
+            missed => open(sessions, live, &missed.unwrap_or_default()).await,
+        };
+    };
+    let reader = Reader::new(sessions, live, &channel, number);
+    // Nobody has seen more than was sent.
+    let seen = seq.min(channel.last().await);
+    let reader = reader.behind(seen, missed.unwrap_or_default());
+    if is_standalone { listen(sessions, live, &channel, reader).await } else { sse::response(reader.into_events()) }
 }
 
 /// What found nobody to read it goes out first.

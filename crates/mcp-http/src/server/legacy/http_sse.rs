@@ -19,19 +19,20 @@ use axum::{
 use futures_core::Stream;
 use http::request::Parts;
 use mcp_core::{
-    FrameSink, FrameSource, Wire,
+    FrameSink, FrameSource, Limits, Wire,
     server::{Peer, serve_peer},
     store::SessionId,
 };
 use mcp_jsonrpc::{Bytes, Frame};
 use tokio::{
-    sync::mpsc,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::server::{accept_header, guard, peer, post, refusal::Refusal, routes::Endpoint, sse};
 
-/// How many messages wait on their way in or out of one connection.
+/// How many messages wait on their way into one connection, within [`Limits::queue_bytes`].
 const WAITING: usize = 64;
 
 /// What both paths share.
@@ -50,7 +51,30 @@ struct Connections(Mutex<HashMap<SessionId, Connection>>);
 #[derive(Clone)]
 struct Connection {
     principal: Option<[u8; 32]>,
-    inbox: mpsc::Sender<Bytes>,
+    inbox: mpsc::Sender<Posted>,
+    /// The bytes that may still wait.
+    room: Arc<Semaphore>,
+}
+
+/// A message on its way in, and the room that it takes.
+struct Posted {
+    message: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Puts a message into the inbox, once there is room for it; false where the connection has ended.
+    async fn take(&self, message: Bytes, most: usize) -> bool {
+        // One that is longer than all of the room comes alone.
+        let bytes = u32::try_from(message.len().min(most)).unwrap_or(u32::MAX);
+        let Ok(room) = self.room.clone().acquire_many_owned(bytes).await else { return false };
+        self.inbox.send(Posted { message, _room: room }).await.is_ok()
+    }
+}
+
+/// How many bytes wait on their way into one connection.
+fn room(limits: &Limits) -> usize {
+    limits.queue_bytes.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize)
 }
 
 impl Connections {
@@ -77,16 +101,18 @@ async fn connect(State(door): State<Door>, request: Request) -> Response {
     let server = &door.endpoint.server;
     let (peer, _) = peer::of(parts);
     let (inbox, incoming) = mpsc::channel(WAITING);
-    let (outgoing, outbox) = mpsc::channel(WAITING);
+    // What waits to go out waits in the connection's own queue, which is bounded.
+    let (outgoing, outbox) = mpsc::channel(1);
     let id = SessionId::random();
     {
         let mut connections = door.connections.lock();
         if connections.len() >= server.limits().sessions {
             return Refusal::Full.answer(None);
         }
-        connections.insert(id, Connection { principal: super::digest(&peer), inbox });
+        let room = Arc::new(Semaphore::new(room(server.limits())));
+        connections.insert(id, Connection { principal: super::digest(&peer), inbox, room });
     }
-    let wire = SseWire { incoming, outgoing };
+    let wire = SseWire { incoming: Posts { incoming, stopping: door.endpoint.stopping.clone() }, outgoing };
     let open = Open { id, connections: door.connections.clone() };
     let serving = tokio::spawn(serve(door.endpoint.clone(), wire, peer));
     let first = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", door.messages);
@@ -117,9 +143,9 @@ async fn take(State(door): State<Door>, request: Request) -> Response {
         Ok(body) => body,
         Err(refusal) => return refusal.answer(None),
     };
-    match timeout(limits.stall_timeout, connection.inbox.send(body)).await {
-        Ok(Ok(())) => post::accepted(),
-        Ok(Err(_)) => Refusal::NoConnection.answer(None),
+    match timeout(limits.stall_timeout, connection.take(body, room(limits))).await {
+        Ok(true) => post::accepted(),
+        Ok(false) => Refusal::NoConnection.answer(None),
         Err(_) => Refusal::Stalled.answer(None),
     }
 }
@@ -134,7 +160,7 @@ fn connection(door: &Door, parts: &Parts) -> Option<Connection> {
 
 /// The wire between a listening GET and the POSTs that name it.
 struct SseWire {
-    incoming: mpsc::Receiver<Bytes>,
+    incoming: Posts,
     outgoing: mpsc::Sender<Bytes>,
 }
 
@@ -144,15 +170,23 @@ impl Wire for SseWire {
     type Sink = Events;
 
     fn split(self) -> (Posts, Events) {
-        (Posts(self.incoming), Events(Some(self.outgoing)))
+        (self.incoming, Events(Some(self.outgoing)))
     }
 }
 
-struct Posts(mpsc::Receiver<Bytes>);
+struct Posts {
+    incoming: mpsc::Receiver<Posted>,
+    stopping: CancellationToken,
+}
 
+/// Where the server stops, the input ends: what runs may finish, and whoever only listens is hung up on.
 impl FrameSource for Posts {
     async fn next(&mut self) -> io::Result<Option<Frame>> {
-        Ok(self.0.recv().await.map(Frame::Line))
+        tokio::select! {
+            biased;
+            posted = self.incoming.recv() => Ok(posted.map(|posted| Frame::Line(posted.message))),
+            () = self.stopping.cancelled() => Ok(None),
+        }
     }
 }
 

@@ -13,12 +13,12 @@ use mcp_core::{
     Limits,
     observer::Opened,
     server::Session,
-    store::{SessionId, SessionRecord, StreamId},
+    store::{LoggedEvent, SessionId, SessionRecord, StreamId},
 };
 use mcp_jsonrpc::{Bytes, RequestId};
 use tokio::{
-    sync::{Notify, Semaphore},
-    time::timeout,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -62,15 +62,28 @@ struct State {
     next_stream: u32,
     /// The calls that run, by id: over HTTP an id may be in flight more than once.
     calls: HashMap<RequestId, Vec<(u64, CancellationToken)>>,
-    running: usize,
     next_call: u64,
+    /// How many calls wait for their turn, and how many bytes they hold on to.
+    waiting: usize,
+    waiting_bytes: usize,
     /// The streams of calls that are not answered yet.
     of_calls: Vec<Arc<Channel>>,
     /// The streams for what belongs to no call, the latest last; lost ones are among them.
     standalone: Vec<Arc<Channel>>,
+    /// When one of them was lost last.
+    lost: Option<Instant>,
     /// What belongs to no call and found nobody to read it.
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
+}
+
+/// What the number of a stream says of its kind, also to a process that knows nothing else of it.
+const OF_A_CALL: u64 = 0;
+const STANDALONE: u64 = 1 << 31;
+
+/// Whether it is a stream for what belongs to no call.
+pub(super) fn is_standalone(stream: StreamId) -> bool {
+    stream.0 & STANDALONE != 0
 }
 
 /// One more stream than there may be.
@@ -136,17 +149,28 @@ impl Live {
         *self.state() = State::default();
     }
 
-    /// Enters a call; `None` if too many run or wait.
-    pub(super) fn begin(self: &Arc<Self>, id: &RequestId, most: usize) -> Option<Call> {
+    /// Enters a call.
+    pub(super) fn begin(self: &Arc<Self>, id: &RequestId) -> Call {
         let mut state = self.state();
-        if state.running >= most {
-            return None;
-        }
-        state.running += 1;
         state.next_call += 1;
         let (number, cancelled) = (state.next_call, CancellationToken::new());
         state.calls.entry(id.clone()).or_default().push((number, cancelled.clone()));
-        Some(Call { live: self.clone(), id: id.clone(), number, cancelled })
+        Call { live: self.clone(), id: id.clone(), number, cancelled }
+    }
+
+    /// When a call of so many bytes has its turn; `None` if too much waits. It outlives its connection, which therefore
+    /// does not bound it.
+    pub(super) fn turn(self: &Arc<Self>, bytes: usize, limits: &Limits) -> Option<Turn> {
+        if let Ok(permit) = self.permits.clone().try_acquire_owned() {
+            return Some(Turn::Now(permit));
+        }
+        let mut state = self.state();
+        if state.waiting >= limits.waiting || state.waiting_bytes >= limits.queue_bytes {
+            return None;
+        }
+        state.waiting += 1;
+        state.waiting_bytes += bytes;
+        Some(Turn::Later(Waiting { live: self.clone(), bytes }))
     }
 
     /// Cancels what runs under that id.
@@ -155,16 +179,16 @@ impl Live {
         calls.iter().for_each(|(_, cancelled)| cancelled.cancel());
     }
 
-    fn new_channel(&self, state: &mut State, limits: &Limits) -> Arc<Channel> {
+    fn new_channel(&self, state: &mut State, kind: u64, limits: &Limits) -> Arc<Channel> {
         state.next_stream += 1;
-        let number = u64::from(self.nonce) << 32 | u64::from(state.next_stream);
+        let number = u64::from(self.nonce) << 32 | kind | u64::from(state.next_stream);
         Arc::new(Channel::new(self.id, StreamId(number), limits))
     }
 
     /// A stream for a call.
     pub(super) fn open_for_call(&self, limits: &Limits) -> Arc<Channel> {
         let mut state = self.state();
-        let channel = self.new_channel(&mut state, limits);
+        let channel = self.new_channel(&mut state, OF_A_CALL, limits);
         state.of_calls.push(channel.clone());
         channel
     }
@@ -174,13 +198,18 @@ impl Live {
         self.state().of_calls.retain(|other| !Arc::ptr_eq(other, channel));
     }
 
-    /// A stream for what belongs to no call. Where there are as many as may be, it waits a moment for one of them to fall.
-    pub(super) async fn open_standalone(&self, limits: &Limits) -> Result<(Arc<Channel>, u64), TooMany> {
+    /// A stream for what belongs to no call; what was `missed` on another goes out first. Where there are as many as may be,
+    /// it waits a moment for one of them to fall.
+    pub(super) async fn open_standalone(
+        &self,
+        missed: &[LoggedEvent],
+        limits: &Limits,
+    ) -> Result<(Arc<Channel>, u64), TooMany> {
         let opening = async {
             loop {
                 let mut detached = std::pin::pin!(self.detached.notified());
                 detached.as_mut().enable();
-                if let Some(opened) = self.try_open_standalone(limits) {
+                if let Some(opened) = self.try_open_standalone(missed, limits) {
                     return opened;
                 }
                 detached.await;
@@ -189,7 +218,7 @@ impl Live {
         timeout(GRACE, opening).await.map_err(|_| TooMany)
     }
 
-    fn try_open_standalone(&self, limits: &Limits) -> Option<(Arc<Channel>, u64)> {
+    fn try_open_standalone(&self, missed: &[LoggedEvent], limits: &Limits) -> Option<(Arc<Channel>, u64)> {
         let mut state = self.state();
         if state.standalone.iter().filter(|channel| channel.is_read()).count() >= limits.session_streams {
             return None;
@@ -198,9 +227,13 @@ impl Live {
             let lost = state.standalone.iter().position(|channel| !channel.is_read());
             lost.map(|index| state.standalone.remove(index));
         }
-        let channel = self.new_channel(&mut state, limits);
+        let channel = self.new_channel(&mut state, STANDALONE, limits);
         // Under the lock, so that of two that come at once one sees the other.
         let reader = channel.attach();
+        for event in missed.iter().rev() {
+            state.unsent_bytes += event.frame.len();
+            state.unsent.push_front(event.frame.clone());
+        }
         state.standalone.push(channel.clone());
         Some((channel, reader))
     }
@@ -215,6 +248,19 @@ impl Live {
     /// Ends the streams for what belongs to no call.
     pub(super) fn hang_up(&self) {
         self.state().standalone.iter().for_each(|channel| channel.hang_up());
+    }
+
+    /// Whether a question that has no other way would be heard: somebody listens, or has been lost just now and may come
+    /// back.
+    pub(super) fn is_listened_to(&self, limits: &Limits) -> bool {
+        let state = self.state();
+        state.standalone.iter().any(|channel| channel.is_read())
+            || state.lost.is_some_and(|lost| lost.elapsed() < limits.session_lease)
+    }
+
+    /// A reader of what belongs to no call is gone.
+    pub(super) fn lost(&self) {
+        self.state().lost = Some(Instant::now());
     }
 
     /// A reader is gone.
@@ -274,7 +320,41 @@ impl Drop for Call {
             if calls.is_empty() {
                 state.calls.remove(&self.id);
             }
-            state.running = state.running.saturating_sub(1);
         }
+    }
+}
+
+/// When a call has its turn, for as long as it runs.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// At any time, beside all others.
+    Any,
+    Now(OwnedSemaphorePermit),
+    Later(Waiting),
+}
+
+impl Turn {
+    pub(super) async fn has_come(self) -> Option<OwnedSemaphorePermit> {
+        match self {
+            Self::Any => None,
+            Self::Now(permit) => Some(permit),
+            Self::Later(waiting) => waiting.live.permits.clone().acquire_owned().await.ok(),
+        }
+    }
+}
+
+/// A call that waits for its turn, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    live: Arc<Live>,
+    bytes: usize,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.live.state();
+        // Where the session has ended, nothing is counted any more.
+        state.waiting = state.waiting.saturating_sub(1);
+        state.waiting_bytes = state.waiting_bytes.saturating_sub(self.bytes);
     }
 }

@@ -32,12 +32,12 @@ use live::{Kept, Live};
 use mcp_core::{
     Limits, Server,
     observer::CloseReason,
-    server::{Peer, Session},
+    server::{Aside, Peer, Session},
     store::{EventLog, MemoryEventLog, MemorySessions, SessionId, SessionStore},
 };
 use mcp_jsonrpc::{Bytes, Notification, Raw};
 pub(super) use post::{batch, message, request};
-use tokio::time::sleep;
+use tokio::{runtime::Handle, time::sleep};
 
 use crate::{
     headers::MCP_SESSION_ID,
@@ -192,14 +192,24 @@ impl Sessions {
     fn bring_to_life(&self, id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>) -> Arc<Live> {
         let live = Arc::new(Live::new(id, principal, session, self.limits()));
         let (sessions, aside) = (Arc::downgrade(&self.0), Arc::downgrade(&live));
-        live.session.set_aside(move |frame| match (sessions.upgrade().map(Sessions), aside.upgrade()) {
-            (Some(sessions), Some(live)) if sessions.have_streams() => {
-                tokio::spawn(async move { sessions.say(&live, frame).await });
-                true
-            }
+        live.session.set_aside(move |message| match (sessions.upgrade().map(Sessions), aside.upgrade()) {
+            (Some(sessions), Some(live)) => sessions.say_aside(live, message),
             _ => false,
         });
         live
+    }
+
+    /// Sends what a call has no stream for; false where nobody will hear it.
+    fn say_aside(self, live: Arc<Live>, message: Aside) -> bool {
+        let frame = match message {
+            Aside::Question(frame) if live.is_listened_to(self.limits()) => frame,
+            Aside::Notice(frame) if self.have_streams() => frame,
+            _ => return false,
+        };
+        // A call may be dropped where there is no runtime any more.
+        let Ok(runtime) = Handle::try_current() else { return false };
+        runtime.spawn(async move { self.say(&live, frame).await });
+        true
     }
 
     /// Sends what belongs to no call; false if the session has ended. Whoever says it is not held up by whoever reads.

@@ -31,12 +31,7 @@ pub(crate) async fn request(
         Err(refusal) => return refusal.answer(Some(exchange.id())),
     };
     exchange.join(&live.session);
-    let changes = matches!(exchange.method(), "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe");
-    let response = call::call(sessions, &live, wanted, exchange).await;
-    if changes {
-        sessions.save(&live).await;
-    }
-    response
+    call::call(sessions, &live, wanted, exchange).await
 }
 
 /// The id goes into the head, so this answer never becomes a stream that begins before the handshake has succeeded.
@@ -104,21 +99,22 @@ pub(crate) async fn batch(
         Ok(live) => live,
         Err(refusal) => return refusal.answer(None),
     };
-    let is_taken = server.takes_batches(&Arrival::http(None).of(peer).within(&live.session));
-    let status = if is_taken { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let arrival = Arrival::http(None).of(peer).within(&live.session);
+    if !server.takes_batches(&arrival) {
+        let refusal = server.answer_batch(items, arrival).await;
+        return refusal.map_or_else(accepted, |body| respond::frame(server, wanted, StatusCode::BAD_REQUEST, body));
+    }
     for message in items.iter().flatten().filter(|message| !matches!(message, Message::Request(_))) {
-        if status == StatusCode::OK && !matches!(message, Message::Request(_)) {
-            heed(sessions, &live, peer, message).await;
-        }
+        heed(sessions, &live, peer, message).await;
     }
     let requests =
         items.into_iter().filter(|item| !matches!(item, Ok(Message::Notification(_) | Message::Response(_))));
     let requests: Vec<_> = requests.collect();
-    if requests.is_empty() && status == StatusCode::OK {
+    if requests.is_empty() {
         return accepted();
     }
     match answers(sessions, live, peer.clone(), requests).await {
-        Ok(Some(body)) => respond::frame(server, wanted, status, body),
+        Ok(Some(body)) => respond::frame(server, wanted, StatusCode::OK, body),
         Ok(None) => accepted(),
         Err(refusal) => refusal.answer(None),
     }
@@ -131,18 +127,13 @@ async fn answers(
     peer: Peer,
     requests: Vec<Result<Message, Malformed>>,
 ) -> Result<Option<Bytes>, Refusal> {
-    let Ok(permit) = live.permits.clone().try_acquire_owned() else {
-        return Err(Refusal::TooManyCalls);
-    };
     let sessions = sessions.clone();
     let answering = tokio::spawn(async move {
-        let _permit = permit;
         let arrival = Arrival::http(None).of(&peer).within(&live.session);
-        let answering = sessions.hold(&live, sessions.0.server.answer_batch(requests, arrival));
         tokio::select! {
             biased;
             () = live.ended.cancelled() => Err(Refusal::Gone),
-            answers = answering => Ok(answers),
+            answers = call::batch(&sessions, &live, &arrival, requests) => Ok(answers),
         }
     });
     answering.await.unwrap_or_else(|_| Err(Refusal::Unavailable))

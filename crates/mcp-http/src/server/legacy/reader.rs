@@ -148,6 +148,9 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.channel.detach(self.number);
+        if self.is_standalone {
+            self.live.lost();
+        }
         self.live.detached();
     }
 }
