@@ -86,8 +86,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
-        // What was known of a connection before is forgotten, and what it listened to ends.
-        *self.0.state() = State { inbox: Some(inbox), ..State::default() };
+        let mut state = self.0.state();
+        // Calls are made in the session there was until the handshake has begun another: without one they would be refused
+        // as what they are not, calls of no session.
+        *state = State { inbox: Some(inbox), session: state.session.clone(), ..State::default() };
         Box::pin(std::future::ready(Ok(())))
     }
 

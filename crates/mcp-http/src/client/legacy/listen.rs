@@ -29,7 +29,7 @@ pub(in crate::client) fn listen(target: &Arc<Target>, session: Session, inbox: I
     let revision = session.revision?;
     let has_stream = matches!(revision, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25);
     let runtime = Handle::try_current().ok().filter(|_| has_stream)?;
-    let listener = Listener { target: Arc::clone(target), session, inbox, cursor: Cursor::default() };
+    let listener = Listener { target: Arc::clone(target), session, inbox, cursor: Cursor::default(), was_open: false };
     Some(AbortOnDrop(runtime.spawn(listener.run()).abort_handle()))
 }
 
@@ -38,6 +38,8 @@ struct Listener {
     session: Session,
     inbox: Inbox,
     cursor: Cursor,
+    /// Whether there was such a stream in this session.
+    was_open: bool,
 }
 
 impl Listener {
@@ -45,10 +47,11 @@ impl Listener {
         loop {
             let at_least = match open(&self.target, &self.session, self.cursor.last()).await {
                 Opened::Stream(events) => {
+                    self.was_open = true;
                     self.read(*events).await;
                     None
                 }
-                Opened::Refused(error) => return self.stop(&error),
+                Opened::Refused(error) => return self.stop(error),
                 Opened::Failed(error, wait) => {
                     tracing::debug!(%error, "the stream for what belongs to no call could not be opened");
                     wait
@@ -59,10 +62,12 @@ impl Listener {
         }
     }
 
-    /// Servers need not have such a stream. That the session is gone is news, as nobody may be calling.
-    fn stop(&self, error: &Error) {
-        if error.kind() == ErrorKind::NotInitialized {
-            self.inbox.error(HTTP, error);
+    /// That the session is gone is news, as nobody may be calling. A server that never had such a stream may say so in the
+    /// same way.
+    fn stop(&self, error: Error) {
+        if self.was_open && error.kind() == ErrorKind::NotInitialized {
+            self.inbox.error(HTTP, &error);
+            self.inbox.lost(error);
         } else {
             tracing::debug!(%error, "the server has no stream for what belongs to no call");
         }
