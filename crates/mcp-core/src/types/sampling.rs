@@ -24,6 +24,10 @@ pub struct CreateMessageParams {
     /// What the model is to be told first; the client may change it.
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// Whose context the client is to add: `none`, `thisServer` or `allServers`. The last two are for clients that say they
+    /// can; newer revisions advise against them.
+    #[serde(default)]
+    pub include_context: Option<String>,
     /// How random the answer is to be.
     #[serde(default)]
     pub temperature: Option<f64>,
@@ -51,6 +55,7 @@ impl CreateMessageParams {
             messages: messages.into_iter().map(Into::into).collect(),
             max_tokens,
             system_prompt: None,
+            include_context: None,
             temperature: None,
             stop_sequences: Vec::new(),
             model_preferences: None,
@@ -64,6 +69,13 @@ impl CreateMessageParams {
     #[must_use]
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Says whose context the client is to add.
+    #[must_use]
+    pub fn include_context(mut self, whose: impl Into<String>) -> Self {
+        self.include_context = Some(whose.into());
         self
     }
 
@@ -220,6 +232,8 @@ impl Serialize for WrittenSampling<'_, CreateMessageParams> {
             #[serde(skip_serializing_if = "Option::is_none")]
             system_prompt: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
+            include_context: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             temperature: Option<f64>,
             #[serde(skip_serializing_if = "<[String]>::is_empty")]
             stop_sequences: &'a [String],
@@ -237,6 +251,7 @@ impl Serialize for WrittenSampling<'_, CreateMessageParams> {
             messages: params.messages.iter().map(|message| WrittenSampling(message, *revision)).collect(),
             max_tokens: params.max_tokens,
             system_prompt: params.system_prompt.as_deref(),
+            include_context: params.include_context.as_deref(),
             temperature: params.temperature,
             stop_sequences: &params.stop_sequences,
             model_preferences: params.model_preferences.as_ref(),
@@ -319,8 +334,10 @@ mod tests {
             ],
             100,
         )
-        .tool_choice(Raw::parse(r#"{"mode":"none"}"#).unwrap());
+        .tool_choice(Raw::parse(r#"{"mode":"none"}"#).unwrap())
+        .include_context("thisServer");
         let text = written(&params);
+        assert!(text.contains(r#""includeContext":"thisServer""#));
         assert_eq!(serde_json::from_str::<CreateMessageParams>(&text).unwrap(), params, "{text}");
         assert!(text.contains(r#"{"type":"tool_result","toolUseId":"u1","content":[{"type":"text","text":"2"}]}"#));
     }
