@@ -12,6 +12,7 @@ mod envelope;
 mod era;
 mod errors;
 mod gateway;
+mod gateway_faults;
 mod handshake;
 mod http;
 mod http_headers;

@@ -311,7 +311,7 @@ impl Client {
         self.request_with::<M>(Ask::new(params), &mut CallOptions::new()).await
     }
 
-    async fn request_with<M: Method>(
+    pub(super) async fn request_with<M: Method>(
         &self,
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,

@@ -150,8 +150,10 @@ impl ClientBuilder {
     /// For clients whose server is mounted into another ([`Server::mount`](crate::Server::mount)), or whose tools are added to
     /// one; a modern server is told with each call what its caller can be asked, so this is for legacy ones.
     ///
-    /// A legacy server on a shared wire does not say which call its question is about. There it can ask only while one such
-    /// call is under way, and gets an error else.
+    /// A legacy server on a shared wire does not say which call its question is about. There it can ask only while one call
+    /// is under way, this client's own included, and gets an error else. A call that found no answer is under way for another
+    /// [`Limits::request_timeout`]: the server may not have stopped. The client's own questions are its own where no call of
+    /// anybody else is under way.
     pub fn pass_questions(mut self) -> Self {
         self.handlers.passes = true;
         self

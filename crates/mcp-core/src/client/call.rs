@@ -21,12 +21,12 @@ use crate::{
         input::Input,
         legacy,
         modern::Modern,
-        remote::{Asker, Passing},
+        remote::{Passing, Whose},
         result,
     },
     deadline::deadline,
     head::meta_key,
-    method::Method,
+    method::{CallTool, Complete, Method},
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
     types::{LogLevel, Progress, TraceContext},
 };
@@ -56,7 +56,7 @@ pub struct CallOptions {
     /// What a modern server may ask about this call, if not what the client says.
     pub(super) capabilities: Option<Raw>,
     /// Who is asked what a legacy server asks about this call.
-    pub(super) asker: Option<Asker>,
+    pub(super) whose: Whose,
 }
 
 impl CallOptions {
@@ -205,14 +205,15 @@ pub(crate) struct Caller {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) limits: Limits,
     pub(crate) observers: Observers,
-    /// The calls that are made for others.
+    /// Whose the questions of a legacy server are.
     pub(crate) passing: Arc<Passing>,
     next_id: AtomicU64,
 }
 
 impl Caller {
     pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits, observers: Observers) -> Self {
-        Self { transport, limits, observers, passing: Arc::default(), next_id: AtomicU64::new(0) }
+        let passing = Arc::new(Passing::new(limits.request_timeout));
+        Self { transport, limits, observers, passing, next_id: AtomicU64::new(0) }
     }
 
     /// What observers are told that it is.
@@ -237,9 +238,12 @@ impl Caller {
         let out = self.compose::<M>(speech, ask, options)?;
         let watch = self.observers.observed(|| observed(self.connection(), &out));
         let watch = watch.map(|observed| self.observers.start(observed));
-        let asker = out.id.clone().zip(options.asker.clone());
-        let _asked = asker.map(|(id, asker)| self.passing.register(id, asker));
+        let legacy = out.id.clone().filter(|_| speech.era() == Era::Legacy);
+        let registered = legacy.map(|id| self.passing.register(id, options.whose.clone(), may_ask::<M>()));
         let outcome = self.await_response(self.transport.request(out), options).await;
+        if let (Some(registered), false) = (registered, may_go_on(&outcome)) {
+            registered.over();
+        }
         if let Some(watch) = watch {
             watch.complete(judged(&outcome));
         }
@@ -255,7 +259,7 @@ impl Caller {
     ) -> Result<Outgoing, Error> {
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
         // Only tools take long enough to tell of progress, which holds off the time-out too.
-        let progress_token = (M::NAME == crate::method::CallTool::NAME).then_some(&id);
+        let progress_token = (M::NAME == CallTool::NAME).then_some(&id);
         let params = compose(ask.params, &speech.meta(progress_token, options), &ask.input)?;
         let frame = mcp_jsonrpc::Message::Request(Request::new(id.clone(), M::NAME, Some(params))).encode();
         Ok(Outgoing {
@@ -297,6 +301,18 @@ impl CallOptions {
             hear(progress);
         }
     }
+}
+
+/// Whether the server may still work on a request that ended like that.
+fn may_go_on(outcome: &Result<Response, Error>) -> bool {
+    let kind = outcome.as_ref().err().map(Error::kind);
+    matches!(kind, Some(ErrorKind::Timeout | ErrorKind::TransportClosed))
+}
+
+/// Whether servers ask while they answer it. One may want the roots to make a list, too; but lists are read unasked, and
+/// just when a call has changed them, so that its questions would be unclear then.
+fn may_ask<M: Method>() -> bool {
+    M::MAY_ASK || M::NAME == Complete::NAME
 }
 
 fn observed(connection: ConnectionEvent, out: &Outgoing) -> Observed {

@@ -95,8 +95,8 @@ struct Routing {
     /// The questions that are being answered, and the answers that are being sent.
     running: JoinSet<Option<RequestId>>,
     by_id: HashMap<RequestId, AbortHandle>,
-    /// Those that wait for their turn.
-    waiting: VecDeque<(Request, Option<RequestId>)>,
+    /// Those that wait for their turn, and whose they are.
+    waiting: VecDeque<(Request, Option<Whose>)>,
     is_lost: bool,
 }
 
@@ -135,7 +135,8 @@ impl Routing {
 
     /// A question takes as long as its user; what the protocol itself asks never waits behind one.
     fn on_request(&mut self, request: Request, about: Option<RequestId>) {
-        let revision = self.revision();
+        // Asked at once: when its turn comes, other calls may be under way.
+        let (revision, whose) = (self.revision(), self.passing.whose(about.as_ref()));
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
             tracing::debug!("a request of a server that may ask nothing was ignored");
         } else if Ping::is(&request) {
@@ -143,24 +144,25 @@ impl Routing {
         } else if self.by_id.contains_key(&request.id) {
             self.reply(&request, Err(ErrorObject::new(code::INVALID_REQUEST, "the id is in use")));
         } else if self.by_id.len() < self.limits.in_flight {
-            self.answer(request, about);
+            self.answer(request, whose);
         } else if self.waiting.len() < self.limits.waiting {
-            self.waiting.push_back((request, about));
+            self.waiting.push_back((request, whose));
         } else {
             self.reply(&request, Err(ErrorObject::new(code::INTERNAL_ERROR, "too many requests")));
         }
     }
 
     /// A question is answered by whoever's the call is that it is about.
-    fn answer(&mut self, request: Request, about: Option<RequestId>) {
+    fn answer(&mut self, request: Request, whose: Option<Whose>) {
         let (handlers, sending, id) = (self.handlers.clone(), self.sending(), request.id.clone());
-        let (observed, whose) = (self.observed(&request), self.passing.whose(about.as_ref()));
+        let observed = self.observed(&request);
         let running = self.running.spawn(async move {
             let revision = sending.revision.unwrap_or(Revision::LATEST_LEGACY);
             let answer = match whose {
-                Whose::Ours => handlers.answer(&request.method, request.params.as_ref(), revision).await,
-                Whose::Unclear => Err(unclear()),
-                Whose::Call(asker) => {
+                Some(Whose::Ours) => handlers.answer(&request.method, request.params.as_ref(), revision).await,
+                None => Err(unaskable(UNCLEAR)),
+                Some(Whose::Nobody) => Err(unaskable("whoever made the call cannot be asked")),
+                Some(Whose::Call(asker)) => {
                     let asked = InputRequest { method: request.method.to_string(), params: request.params.clone() };
                     Question::put(asked, &asker).await
                 }
@@ -191,9 +193,9 @@ impl Routing {
             self.by_id.retain(|_, running| !running.is_finished());
         }
         if self.by_id.len() < self.limits.in_flight
-            && let Some((request, about)) = self.waiting.pop_front()
+            && let Some((request, whose)) = self.waiting.pop_front()
         {
-            self.answer(request, about);
+            self.answer(request, whose);
         }
     }
 
@@ -304,8 +306,9 @@ fn outcome(answer: &Result<Raw, ErrorObject>) -> Outcome {
     }
 }
 
-fn unclear() -> Error {
-    let why = "several calls are under way, and the question does not say which of them it is about";
+const UNCLEAR: &str = "several calls are under way, and the question does not say which of them it is about";
+
+fn unaskable(why: &'static str) -> Error {
     Error::from_object(ErrorObject::new(code::INTERNAL_ERROR, why))
 }
 

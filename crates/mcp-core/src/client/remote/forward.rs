@@ -10,7 +10,7 @@ use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use mcp_jsonrpc::{ByteString, Raw};
 use tokio::sync::mpsc;
 
-use super::passing::{Question, Running};
+use super::passing::{Question, Running, Whose};
 use crate::{
     Client, Context, Era, Error, ErrorKind, Fault, Revision, ToolError,
     client::{
@@ -50,6 +50,7 @@ where
         Era::Modern => forward_modern::<M>(client, context, Ask::named(&params, name), mirrored).await?,
         Era::Legacy if asks_nobody(&context.client_capabilities()) => {
             let mut options = options(context, &Arc::new(Mutex::new(context.clone())));
+            options.whose = Whose::Nobody;
             client.result_of::<M>(Ask::named(&params, name), &mut options).await.map_err(passed)?
         }
         Era::Legacy => forward_legacy::<M>(client, context, name, params).await?,
@@ -127,7 +128,7 @@ where
     let start = async || {
         let (listener, (asker, questions)) = (Arc::new(Mutex::new(context.clone())), mpsc::unbounded_channel());
         let mut options = options(context, &listener);
-        options.asker = Some(asker);
+        options.whose = Whose::Call(asker);
         let (there, name) = (client.clone(), name.to_owned());
         let call = async move { there.result_of::<M>(Ask::named(&params, &name), &mut options).await };
         passing.begin(Running::new(call, questions, listener), patience, client.limits().waiting)

@@ -7,10 +7,11 @@ mod passing;
 use std::sync::Arc;
 
 use forward::forward;
-pub(crate) use passing::{Asker, Passing, Question, Whose};
+pub(crate) use passing::{Passing, Question, Whose};
 
 use crate::{
     Client, Context, Error, Exchange, Prompt, Resource, ResourceTemplate, Tool, ToolError,
+    client::{CallOptions, call::Ask},
     method::{CallTool, Complete, GetPrompt, ReadResource},
     server::PromptArguments,
     types::{
@@ -99,5 +100,8 @@ fn completes(client: &Client) -> bool {
 
 async fn complete(client: Client, params: CompleteParams, known: PromptArguments) -> Result<Completion, ToolError> {
     let known = known.iter().fold(params, |params, (name, value)| params.given(name, value));
-    Ok(client.request::<Complete>(&known).await.map_err(forward::passed)?.completion)
+    let mut options = CallOptions::new();
+    options.whose = Whose::Nobody;
+    let completed = client.request_with::<Complete>(Ask::new(&known), &mut options).await;
+    Ok(completed.map_err(forward::passed)?.completion)
 }

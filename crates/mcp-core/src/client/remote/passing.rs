@@ -1,7 +1,7 @@
 //! Calls that are made for others, and what a legacy server asks about them.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -10,6 +10,7 @@ use mcp_jsonrpc::{Raw, RequestId};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,14 +20,20 @@ use crate::{Blame, Error, ErrorKind, ToolError, client::input::InputRequest, loc
 /// Where the questions about one call go.
 pub(crate) type Asker = mpsc::UnboundedSender<Question>;
 
-/// The calls of one client that are made for others.
-#[derive(Debug, Default)]
-pub(crate) struct Passing(Mutex<State>);
+/// The requests of one client that a legacy server may ask about, and those of them that are made for others.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    state: Mutex<State>,
+    /// How long a server may still ask about a request that was given up.
+    lingers: Duration,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who is asked about which request.
-    askers: HashMap<RequestId, Asker>,
+    /// What the server may ask about.
+    requests: HashMap<RequestId, Asked>,
+    /// Those of them that were given up, and when, in that order.
+    given_up: VecDeque<(Instant, RequestId)>,
     /// Calls that wait for whoever made them to come again.
     parked: HashMap<u64, Parked>,
 }
@@ -40,38 +47,56 @@ pub(crate) struct Question {
     pub(super) withdrawn: CancellationToken,
 }
 
-/// Whose a question is.
+/// Whose a request is, and so the questions about it.
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Whose {
-    /// No call's that is made for others.
+    /// The client's own.
+    #[default]
     Ours,
-    /// That call's.
+    /// Somebody's who is asked there.
     Call(Asker),
-    /// One of several calls', and the server does not say which.
-    Unclear,
+    /// Somebody's who cannot be asked.
+    Nobody,
+}
+
+#[derive(Debug)]
+struct Asked {
+    whose: Whose,
+    /// A question that names no request may be about this one.
+    may_ask: bool,
 }
 
 impl Passing {
-    /// Questions about that request go to `asker`, until what is returned is dropped.
-    pub(crate) fn register(self: &Arc<Self>, id: RequestId, asker: Asker) -> Registered {
-        lock(&self.0).askers.insert(id.clone(), asker);
-        Registered { passing: self.clone(), id }
+    pub(crate) fn new(lingers: Duration) -> Self {
+        Self { state: Mutex::default(), lingers }
     }
 
-    /// Whose a question is that came with the answer to `about`, or by itself. Callers are never mixed up: where it may be
-    /// more than one's, it is nobody's.
-    pub(crate) fn whose(&self, about: Option<&RequestId>) -> Whose {
-        let state = lock(&self.0);
-        match about {
-            Some(id) => state.askers.get(id).cloned().map_or(Whose::Ours, Whose::Call),
-            None if state.askers.len() > 1 => Whose::Unclear,
-            None => state.askers.values().next().cloned().map_or(Whose::Ours, Whose::Call),
+    /// Questions about that request are `whose`, until what is returned is dropped.
+    pub(crate) fn register(self: &Arc<Self>, id: RequestId, whose: Whose, may_ask: bool) -> Registered {
+        lock(&self.state).requests.insert(id.clone(), Asked { whose, may_ask });
+        Registered { passing: self.clone(), id, lingers: may_ask }
+    }
+
+    /// Whose a question is that came with the answer to `about`, or by itself; none if it may be more than one's. Callers
+    /// are never mixed up by that, as long as a server asks only about what it works on.
+    pub(crate) fn whose(&self, about: Option<&RequestId>) -> Option<Whose> {
+        let mut state = lock(&self.state);
+        state.forget_given_up(self.lingers);
+        if let Some(id) = about {
+            return Some(state.requests.get(id).map_or(Whose::Nobody, |asked| asked.whose.clone()));
+        }
+        let asking = state.requests.values().filter(|asked| asked.may_ask).map(|asked| &asked.whose);
+        match asking.collect::<Vec<_>>().as_slice() {
+            [one] => Some((*one).clone()),
+            all if all.iter().all(|whose| matches!(whose, Whose::Ours)) => Some(Whose::Ours),
+            _ => None,
         }
     }
 
     /// Takes note of a call that has begun: its number, which nobody guesses.
     pub(super) fn begin(self: &Arc<Self>, running: Running, patience: Duration, most: usize) -> Result<u64, ToolError> {
         let number = getrandom::u64().map_err(|_| ToolError::new("There is no randomness to number the call by"))?;
-        if lock(&self.0).parked.len() >= most {
+        if lock(&self.state).parked.len() >= most {
             return Err(ToolError::new("Too many calls wait for answers"));
         }
         self.park(number, running, patience);
@@ -80,7 +105,7 @@ impl Passing {
 
     /// The call of that number, if it was not given up.
     pub(super) fn hold(self: &Arc<Self>, number: u64, returns: Option<Duration>) -> Option<Held> {
-        let parked = lock(&self.0).parked.remove(&number)?;
+        let parked = lock(&self.state).parked.remove(&number)?;
         parked.giving_up.abort();
         Some(Held { passing: self.clone(), number, running: Some(parked.running), returns })
     }
@@ -91,11 +116,11 @@ impl Passing {
         let giving_up = tokio::spawn(async move {
             tokio::time::sleep(patience).await;
             if let Some(passing) = passing.upgrade() {
-                let given_up = lock(&passing.0).parked.remove(&number);
+                let given_up = lock(&passing.state).parked.remove(&number);
                 drop(given_up);
             }
         });
-        lock(&self.0).parked.insert(number, Parked { running, giving_up });
+        lock(&self.state).parked.insert(number, Parked { running, giving_up });
     }
 }
 
@@ -105,17 +130,43 @@ struct Parked {
     giving_up: JoinHandle<()>,
 }
 
-/// A request about which questions are passed on.
+impl State {
+    /// A server that was told so long ago has stopped.
+    fn forget_given_up(&mut self, lingers: Duration) {
+        while let Some((since, id)) = self.given_up.front()
+            && since.elapsed() >= lingers
+        {
+            self.requests.remove(id);
+            self.given_up.pop_front();
+        }
+    }
+}
+
+/// A request that the server may ask about.
 #[derive(Debug)]
 #[must_use = "it ends when this is dropped"]
 pub(crate) struct Registered {
     passing: Arc<Passing>,
     id: RequestId,
+    lingers: bool,
+}
+
+impl Registered {
+    /// The server does not work on it any more. One that is dropped without that may still be asked about for a while.
+    pub(crate) fn over(mut self) {
+        self.lingers = false;
+    }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        lock(&self.passing.0).askers.remove(&self.id);
+        let mut state = lock(&self.passing.state);
+        state.forget_given_up(self.passing.lingers);
+        if self.lingers {
+            state.given_up.push_back((Instant::now(), self.id.clone()));
+        } else {
+            state.requests.remove(&self.id);
+        }
     }
 }
 
