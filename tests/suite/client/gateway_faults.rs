@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryStreamExt};
 use mcp_suite::{
     ClientBuilder, Error, Server,
     client::CallOptions,
@@ -14,7 +14,10 @@ use mcp_suite::{
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::peer::memory::serve;
+use crate::peer::{
+    http::{self, Answer, HttpPeer},
+    memory::serve,
+};
 
 fn gateway() -> Server {
     Server::builder(implementation!()).build()
@@ -170,6 +173,61 @@ async fn asked_with_a_ping(client: &Client, peer: &ScriptedPeer) {
     let count = peer.frames().len();
     client.ping().await.unwrap();
     peer.heard(count + 2).await;
+}
+
+/// A server whose tool wants its argument in the header of that name, which changes once it was listed so often.
+async fn mirroring(changes_after: usize) -> HttpPeer {
+    let lists = AtomicUsize::new(0);
+    HttpPeer::start(http::modern(move |request| {
+        let listed = lists.load(Ordering::SeqCst);
+        match request.method() {
+            "tools/list" => {
+                let header = if lists.fetch_add(1, Ordering::SeqCst) < changes_after { "Old" } else { "New" };
+                let properties = json!({ "a": { "type": "string", "x-mcp-header": header } });
+                let schema = json!({ "type": "object", "properties": properties });
+                let tools = [json!({ "name": "t", "inputSchema": schema })];
+                Answer::result(json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" }))
+            }
+            "tools/call" => {
+                let header = if listed <= changes_after { "mcp-param-old" } else { "mcp-param-new" };
+                let is_there = request.header(header) == Some("x");
+                let content = text(if is_there { "ok" } else { "?" })["content"].clone();
+                let fits = Answer::result(json!({ "resultType": "complete", "content": content }));
+                if is_there { fits } else { Answer::error(400, -32020, "header mismatch") }
+            }
+            _ => Answer::status(500),
+        }
+    }))
+    .await
+}
+
+#[tokio::test]
+async fn tools_of_a_page_or_a_stream_mirror_their_arguments() {
+    let server = mirroring(9).await;
+    let client = over_http(&server.url()).await.unwrap();
+    let page = client.tools_page(None).await.unwrap().items;
+    let stream: Vec<_> = client.tools_stream().try_collect().await.unwrap();
+    for tools in [page, stream] {
+        let gateway = gateway();
+        gateway.tools().add(tools).unwrap();
+        let caller = Client::connect(gateway).await.unwrap();
+        assert_eq!(soon(caller.call::<String>("t", json!({ "a": "x" }))).await.unwrap(), "ok");
+    }
+    let lists = server.methods().iter().filter(|method| *method == "tools/list").count();
+    assert_eq!(lists, 2, "nothing was listed again");
+}
+
+#[tokio::test]
+async fn a_forwarded_call_whose_headers_are_out_of_date_is_made_again_after_a_list() {
+    let server = mirroring(1).await;
+    let client = over_http(&server.url()).await.unwrap();
+    let gateway = gateway();
+    gateway.tools().add(client.tools().await.unwrap()).unwrap();
+    let caller = Client::connect(gateway).await.unwrap();
+    assert_eq!(soon(caller.call::<String>("t", json!({ "a": "x" }))).await.unwrap(), "ok");
+    // The server changes its mind.
+    client.tools_page(None).await.unwrap();
+    assert_eq!(soon(caller.call::<String>("t", json!({ "a": "x" }))).await.unwrap(), "ok");
 }
 
 #[expect(dead_code, reason = "it is enough that it compiles")]

@@ -14,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    Blame, Era, Error, ErrorKind, Limits, MirrorPlan, Revision, Tool,
+    Blame, BoxFuture, Era, Error, ErrorKind, Limits, MirrorPlan, Revision, Tool,
     client::{
         Agreed, CallOptions, ClientBuilder, IntoTransport, ListenEnd, Outgoing, Verdict,
         call::{Ask, Caller, Speech},
@@ -199,19 +199,7 @@ impl Client {
     ) -> Result<CallToolResult, Error> {
         let params = CallToolParams { name: name.to_owned(), arguments: arguments_of(&arguments)? };
         options.mirrored = self.mirrored(&params);
-        match self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await {
-            // The server has looked no further than the headers; what they should have been, its list says.
-            Err(error) if self.is_about_headers(&error) => {
-                let listed = self.tools().await;
-                let mirrored = self.mirrored(&params);
-                if listed.is_err() || mirrored == options.mirrored {
-                    return Err(error);
-                }
-                options.mirrored = mirrored;
-                self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
-            }
-            outcome => outcome,
-        }
+        self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
     }
 
     /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.
@@ -376,14 +364,37 @@ impl Client {
         Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer))
     }
 
-    /// One request and its answer.
+    /// One request and its answer. A server that misses headers has looked no further than these; what they should have
+    /// been, its list says.
     pub(crate) async fn round<M: Method>(
         &self,
         ask: &Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<Answer, Error> {
-        let response = self.respond::<M>(ask, options).await?;
+        let mut outcome = self.respond::<M>(ask, options).await.and_then(|response| self.answer::<M>(response));
+        let is_about_headers = outcome.as_ref().is_err_and(|error| self.is_about_headers(error));
+        if M::NAME == CallTool::NAME && is_about_headers && self.mirrors_anew(ask.params, options).await {
+            outcome = self.respond::<M>(ask, options).await.and_then(|response| self.answer::<M>(response));
+        }
+        outcome
+    }
+
+    fn answer<M: Method>(&self, response: Response) -> Result<Answer, Error> {
         result::answer::<M>(response, self.revision().era())
+    }
+
+    /// Lists the tools again; whether a call has other headers by that.
+    async fn mirrors_anew(&self, params: &impl Serialize, options: &mut CallOptions) -> bool {
+        let params = Raw::encode(params).and_then(|params| params.decode::<CallToolParams>());
+        let (Ok(params), Ok(_)) = (params, self.listed_again().await) else { return false };
+        let mirrored = self.mirrored(&params);
+        let before = std::mem::replace(&mut options.mirrored, mirrored);
+        before != options.mirrored
+    }
+
+    /// Boxed, as listing is a request too.
+    fn listed_again(&self) -> BoxFuture<'_, Result<Vec<Tool>, Error>> {
+        Box::pin(self.tools())
     }
 
     async fn answered(&self, asked: InputRequired) -> Result<crate::client::input::Input, Error> {
@@ -461,7 +472,7 @@ impl Client {
     }
 
     /// Legacy servers know nothing of it.
-    pub(super) fn mirrored(&self, params: &CallToolParams) -> Vec<(ByteString, ByteString)> {
+    fn mirrored(&self, params: &CallToolParams) -> Vec<(ByteString, ByteString)> {
         match self.0.plans.load().get(&params.name) {
             Some(plan) if self.revision().era() == Era::Modern => plan.pairs(params.arguments.as_ref()),
             _ => Vec::new(),

@@ -10,7 +10,7 @@ use forward::forward;
 pub(crate) use passing::{Passing, Question, Whose};
 
 use crate::{
-    Client, Context, Error, Exchange, Prompt, Resource, ResourceTemplate, Tool, ToolError,
+    Client, Context, Era, Error, Exchange, MirrorPlan, Prompt, Resource, ResourceTemplate, Tool, ToolError,
     client::{CallOptions, call::Ask},
     method::{CallTool, Complete, GetPrompt, ReadResource},
     server::PromptArguments,
@@ -27,13 +27,15 @@ use crate::{
 /// When its schema has a bad `x-mcp-header`.
 pub(crate) fn tool(client: &Client, definition: ToolDefinition) -> Result<Tool, Error> {
     let (client, name) = (client.clone(), Arc::<str>::from(definition.name.as_str()));
+    let mirror = MirrorPlan::compile(&definition.input_schema)?;
     let call = move |exchange: Exchange| {
-        let (client, name) = (client.clone(), name.clone());
+        let (client, name, mirror) = (client.clone(), name.clone(), mirror.clone());
         let arguments = exchange.head.arguments.clone();
         let (context, guard) = Context::new(exchange);
         guard.during(async move {
             let params = CallToolParams { name: name.to_string(), arguments };
-            let mirrored = client.mirrored(&params);
+            let is_modern = client.revision().era() == Era::Modern;
+            let mirrored = if is_modern { mirror.pairs(params.arguments.as_ref()) } else { Vec::new() };
             forward::<CallTool>(&client, &context, &name, params, mirrored).await
         })
     };
