@@ -8,8 +8,8 @@ use std::sync::{
 use futures_util::{FutureExt, TryStreamExt};
 use mcp_suite::{
     ClientBuilder, Error, Server,
-    client::CallOptions,
-    types::{ElicitParams, ElicitResult},
+    client::{CallOptions, Changed},
+    types::{ElicitParams, ElicitResult, NotificationFilter},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -228,6 +228,116 @@ async fn a_forwarded_call_whose_headers_are_out_of_date_is_made_again_after_a_li
     // The server changes its mind.
     client.tools_page(None).await.unwrap();
     assert_eq!(soon(caller.call::<String>("t", json!({ "a": "x" }))).await.unwrap(), "ok");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mount_that_is_given_up_leaves_nothing_behind() {
+    let peer = remote(Era::Legacy, &json!({ "tools": {}, "prompts": {} }), |message| match &message["method"] {
+        method if method == "tools/list" => (Some(named(&["x"])), vec![]),
+        _ => (Some(Value::Null), vec![]),
+    });
+    let (client, gateway) = (Client::connect(peer.clone()).await.unwrap(), gateway());
+    let mut mounting = Box::pin(gateway.mount("r", client));
+    while !peer.methods().contains(&"prompts/list".to_owned()) {
+        assert!(mounting.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    drop(mounting);
+    assert_eq!(gateway.tools().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_could_not_be_read_is_read_again() {
+    let lists = AtomicUsize::new(0);
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let peer = remote(Era::Legacy, &capabilities, move |message| match message["method"].as_str() {
+        Some("tools/list") => match lists.fetch_add(1, Ordering::SeqCst) {
+            0 => (Some(named(&["old"])), vec![]),
+            1..4 => (None, vec![]),
+            _ => (Some(named(&["new"])), vec![]),
+        },
+        Some("ping") => (Some(json!({})), vec![json!({ "method": "notifications/tools/list_changed" })]),
+        _ => (None, vec![]),
+    });
+    let (client, gateway) = (Client::connect(peer).await.unwrap(), gateway());
+    gateway.mount("r", client.clone()).await.unwrap();
+    client.ping().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(gateway.tools().get("r_new").is_some() && gateway.tools().get("r_old").is_none());
+}
+
+/// The server agrees to whatever somebody wants to hear.
+fn agreed(message: &Value) -> Vec<Value> {
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+    let params = json!({ "notifications": message["params"]["notifications"], "_meta": meta });
+    vec![json!({ "method": "notifications/subscriptions/acknowledged", "params": params })]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_stream_is_asked_ever_more_seldom() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counting = lists.clone();
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let peer = remote(Era::Modern, &capabilities, move |message| match message["method"].as_str() {
+        Some("tools/list") => {
+            counting.fetch_add(1, Ordering::SeqCst);
+            (Some(named(&["x"])), vec![])
+        }
+        Some("subscriptions/listen") => (Some(json!({})), agreed(message)),
+        _ => (None, vec![]),
+    });
+    let (client, gateway) = (Client::connect(peer).await.unwrap(), gateway());
+    gateway.mount("r", client).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let lists = lists.load(Ordering::SeqCst);
+    assert!((10..100).contains(&lists), "{lists} lists in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_heard_of_again_however_often_that_failed() {
+    let listens = AtomicUsize::new(0);
+    let capabilities = json!({ "resources": { "subscribe": true } });
+    let peer = remote(Era::Modern, &capabilities, move |message| match message["method"].as_str() {
+        Some("resources/list") => (Some(json!({ "resources": [{ "uri": "x:a", "name": "a" }] })), vec![]),
+        Some("resources/templates/list") => (Some(json!({ "resourceTemplates": [] })), vec![]),
+        Some("subscriptions/listen") if message["params"]["notifications"]["resourceSubscriptions"].is_null() => {
+            (Some(Value::Null), agreed(message))
+        }
+        Some("subscriptions/listen") => match listens.fetch_add(1, Ordering::SeqCst) {
+            // It refuses; it ends at once; and then it fails for a while.
+            0 | 2..5 => (None, vec![]),
+            1 => (Some(json!({})), agreed(message)),
+            _ => (Some(Value::Null), agreed(message)),
+        },
+        _ => (None, vec![]),
+    });
+    let (client, gateway) = (Client::connect(peer.clone()).await.unwrap(), gateway());
+    gateway.mount("", client).await.unwrap();
+    let caller = Client::connect(gateway).await.unwrap();
+    let mut changes = caller.listen(NotificationFilter::new().resource("x:a")).await.unwrap();
+    // What happened while nothing was heard may be anything.
+    let change = tokio::time::timeout(Duration::from_secs(3600), changes.next()).await;
+    assert_eq!(change.unwrap(), Some(Changed::Resource("x:a".into())));
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let resources = |message: &Value| !message["params"]["notifications"]["resourceSubscriptions"].is_null();
+    assert_eq!(peer.received().iter().filter(|message| resources(message)).count(), 6);
+}
+
+#[tokio::test]
+async fn a_mount_ends_with_the_server_that_it_is_part_of() {
+    let held = Arc::new(());
+    let (far, alive) = (gateway(), Arc::downgrade(&held));
+    let client = Client::builder(implementation!()).on_log(move |_| drop(held.clone())).connect(far).await.unwrap();
+    let gateway = gateway();
+    let mount = gateway.mount("r", client).await.unwrap();
+    drop(gateway);
+    let gone = async {
+        while alive.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(gone).await;
+    drop(mount);
 }
 
 #[expect(dead_code, reason = "it is enough that it compiles")]
