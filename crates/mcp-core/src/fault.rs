@@ -18,6 +18,8 @@ pub mod mcp_code {
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// The request speaks a revision that the server does not accept.
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+    /// The user has to visit a web page first (2025-11-25 only).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// No such resource (up to 2025-11-25 only).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
 }

@@ -67,6 +67,8 @@ pub struct Limits {
     pub page_size: usize,
     /// The most pages that a client follows in one list. Default 1000.
     pub max_pages: usize,
+    /// The most bytes of all pages that a client follows in one list. Default 64 MiB.
+    pub list_bytes: usize,
     /// How long a client waits for a reply without hearing of progress. Default 30 s.
     pub request_timeout: Duration,
     /// How long a client waits for a reply at most, with progress. Default 10 min.
@@ -123,6 +125,7 @@ impl Default for Limits {
             session_event_age: Duration::from_secs(300),
             page_size: 1000,
             max_pages: 1000,
+            list_bytes: 64 << 20,
             request_timeout: Duration::from_secs(30),
             request_timeout_max: Duration::from_secs(600),
             probe_timeout: Duration::from_secs(5),
@@ -158,7 +161,7 @@ setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
     waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
-    all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
+    all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, list_bytes: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }

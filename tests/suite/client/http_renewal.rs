@@ -9,7 +9,12 @@ use std::sync::{
 
 use futures_util::future::join_all;
 use mcp_http::Routes;
-use mcp_suite::{ErrorKind, Server, Tool, ToolError, client::Changed, http::Http, types::NotificationFilter};
+use mcp_suite::{
+    ErrorKind, Limits, Server, Tool, ToolError,
+    client::{Changed, ListenEnd},
+    http::Http,
+    types::NotificationFilter,
+};
 
 use tokio::time::{sleep, timeout};
 
@@ -133,4 +138,57 @@ async fn c046_a_client_that_only_listens_hears_of_changes_in_a_session_begun_ane
         };
         soon(begun_anew).await;
     }
+}
+
+/// What was lost when a session could not be begun anew can be listened to again, once one could.
+#[tokio::test]
+async fn a_session_that_is_back_can_be_listened_to_again() {
+    let (is_down, gets, begun) = (Arc::<AtomicUsize>::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+    let down = is_down.clone();
+    let rule = http::listening("2025-11-25", |_| Answer::result(text("b")));
+    let server = HttpPeer::start(move |request: &Request| {
+        let session = request.header("mcp-session-id");
+        match (request.verb.as_str(), request.method()) {
+            ("GET", _) if session != Some("s-1") => Answer::events(": hello\n\n").without_end(),
+            ("GET", _) if gets.fetch_add(1, Ordering::SeqCst) == 0 => Answer::events("retry: 0\n: hello\n\n"),
+            ("GET", _) => Answer::status(404),
+            (_, "initialize") if down.load(Ordering::SeqCst) == 1 => Answer::status(503),
+            (_, "initialize") => {
+                let number = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                rule(request).header("Mcp-Session-Id", &format!("s-{number}"))
+            }
+            (_, "tools/call") if session == Some("s-1") => Answer::status(404),
+            _ => rule(request),
+        }
+    })
+    .await;
+    let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+    is_down.store(1, Ordering::SeqCst);
+    let mut changes = soon(client.listen(NotificationFilter::new().tools())).await.unwrap();
+    assert_eq!(soon(changes.next()).await, None);
+    assert!(matches!(changes.ended(), Some(ListenEnd::Lost(_))), "{:?}", changes.ended());
+    is_down.store(0, Ordering::SeqCst);
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+    let mut again = soon(changes.again()).await.unwrap();
+    assert!(timeout(Duration::from_millis(300), again.next()).await.is_err(), "{:?}", again.ended());
+}
+
+/// Telling of roots is no call, and ends in time; a session that is gone is begun anew for it too.
+#[tokio::test]
+async fn roots_that_change_are_told_in_time() {
+    let rule = |request: &Request| match request.method() {
+        "notifications/roots/list_changed" => Answer::silence(),
+        _ => Answer::status(500),
+    };
+    let server = HttpPeer::start(http::legacy("2025-11-25", rule)).await;
+    let limits = Limits::default().request_timeout(Duration::from_millis(300));
+    let client = Client::builder(implementation!()).limits(limits).connect(Http::new(server.url())).await.unwrap();
+    assert_eq!(soon(client.roots_changed()).await.unwrap_err().kind(), ErrorKind::Timeout);
+
+    let forget = Arc::new(AtomicUsize::new(0));
+    let server = forgetful(forget.clone()).await;
+    let client = connect_in(Era::Legacy, Http::new(server.url())).await.unwrap();
+    forget.store(1, Ordering::SeqCst);
+    soon(client.roots_changed()).await.unwrap();
+    assert_eq!((count(&server, "initialize"), count(&server, "notifications/roots/list_changed")), (2, 2));
 }

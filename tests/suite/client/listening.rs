@@ -222,3 +222,39 @@ async fn a_page_and_a_stream_are_what_the_whole_list_is() {
         assert_eq!((all.len(), names(&streamed), names(&paged)), (25, all.clone(), all), "{era:?}");
     }
 }
+
+/// Whoever listens to the whole hears of its parts, whoever else listens to these.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_changes_is_told_as_itself_and_as_the_whole() {
+    let changed = |uri: &str| json!({ "method": "notifications/resources/updated", "params": { "uri": uri } });
+    let peer = ScriptedPeer::new([crate::peer::memory::serve(move |message| {
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => {
+                return vec![json!({ "id": message["id"], "error": { "code": -32601, "message": "" } })];
+            }
+            "initialize" => {
+                let mut result = initialized("2025-11-25");
+                result["capabilities"] = json!({ "tools": {}, "resources": { "subscribe": true } });
+                result
+            }
+            "tools/call" => {
+                let uri = message["params"]["name"].as_str().unwrap_or_default();
+                return vec![changed(uri), json!({ "id": message["id"], "result": text("") })];
+            }
+            _ => json!({}),
+        };
+        vec![json!({ "id": message["id"], "result": result })]
+    })]);
+    let client = Client::connect(peer).await.unwrap();
+    let mut whole = client.subscribe("x:a").await.unwrap();
+    let mut part = client.subscribe("x:a/b").await.unwrap();
+    client.call_raw("x:a/b", ()).await.unwrap();
+    assert_eq!(next(&mut whole).await, Some(Changed::Resource("x:a".into())));
+    assert_eq!(next(&mut part).await, Some(Changed::Resource("x:a/b".into())));
+    // What only begins alike is something else.
+    for (uri, is_heard) in [("x:ab", false), ("x:a#b", true), ("x:a?b", true), ("x:b/x:a", false), ("x:a", true)] {
+        client.call_raw(uri, ()).await.unwrap();
+        let heard = tokio::time::timeout(Duration::from_secs(1), whole.next()).await;
+        assert_eq!(heard.is_ok(), is_heard, "{uri}");
+    }
+}

@@ -13,6 +13,7 @@ mod era;
 mod errors;
 mod gateway;
 mod handshake;
+mod hostile;
 mod http;
 mod http_headers;
 mod http_old;

@@ -1,6 +1,7 @@
 //! The client: one API for servers of both eras, over any transport.
 
 mod api;
+mod attention;
 mod builder;
 mod cache;
 mod call;
@@ -16,6 +17,7 @@ pub(crate) mod remote;
 mod result;
 mod route;
 mod transport;
+mod visits;
 
 pub use api::Client;
 pub use builder::ClientBuilder;
