@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use mcp_jsonrpc::DecodeLimits;
+use tokio::sync::Semaphore;
 
 /// Every bound that the crates of this family keep, with its default.
 ///
@@ -36,6 +37,8 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
+    /// The longest URI that a legacy session subscribes to, in bytes. A server's. Default 4 KiB.
+    pub uri_bytes: usize,
     /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
     pub subscriptions: usize,
     /// The most streams that are listened to at once. A server's. Default 10,000.
@@ -55,11 +58,13 @@ pub struct Limits {
     /// The most streams that a session has open for what belongs to no request; a further GET is 409, and with 0 every GET is
     /// 405. A server's. Default 1.
     pub session_streams: usize,
-    /// The most events kept of a session, for clients that lost their connection. A server's. Default 1024.
+    /// The most events kept of a session, for clients that lost their connection or have not opened a stream yet. A server's.
+    /// Default 1024.
     pub session_events: usize,
     /// The most bytes of events kept of a session, but for the newest event. A server's. Default 1 MiB.
     pub session_event_bytes: usize,
-    /// The most bytes of events kept of all sessions. A server's. Default 256 MiB.
+    /// The most bytes of events kept of all sessions; as many again may wait for streams to be opened. Over it, the session
+    /// that keeps most makes room. A server's. Default 256 MiB.
     pub all_event_bytes: usize,
     /// How long events are kept. A server's. Default 5 min.
     pub session_event_age: Duration,
@@ -111,6 +116,7 @@ impl Default for Limits {
             queue_messages: 256,
             queue_bytes: 4 << 20,
             subscribed_uris: 1024,
+            uri_bytes: 4 << 10,
             subscriptions: 64,
             all_subscriptions: 10_000,
             sessions: 10_000,
@@ -159,7 +165,7 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
+    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, uri_bytes: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, list_bytes: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
@@ -175,8 +181,8 @@ impl Limits {
         limits
     }
 
-    /// The same, with 1 in place of every 0 with which nothing could ever move.
-    pub(crate) fn at_least_one(mut self) -> Self {
+    /// The same, with 1 in place of every 0 with which nothing could ever move, and no more turns than can be counted.
+    pub(crate) fn within_reason(mut self) -> Self {
         for bound in [
             &mut self.in_flight,
             &mut self.blocking,
@@ -185,6 +191,9 @@ impl Limits {
             &mut self.page_size,
         ] {
             *bound = (*bound).max(1);
+        }
+        for turns in [&mut self.in_flight, &mut self.blocking] {
+            *turns = (*turns).min(Semaphore::MAX_PERMITS);
         }
         self
     }

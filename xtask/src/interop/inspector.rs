@@ -21,6 +21,7 @@ pub(crate) const PEER: Peer = Peer {
     eras: &[Era::Modern, Era::Legacy],
     lacks: &[],
     calls: &[LIST, ADD],
+    // No `End`: nothing in the package asks its SDK for the DELETE.
     resumes: &[RECONNECTION, LOGGING],
     flaws: &[],
     speak: Speak::Installed(inspect),

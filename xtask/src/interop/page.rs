@@ -24,7 +24,8 @@ message, `count` its progress, whole and in order, and then its result; `close` 
 1000. The wire *ws* is a server of WebSockets alone, *ws at http* an upgrade at the HTTP server's endpoint. *http,
 cut* is HTTP through a proxy that cuts all connections with the first notification of a call, and drops what the server
 has sent behind it: the client comes back for that with `Last-Event-ID`. `test_reconnection` is cut by the server itself.
-`end` is a DELETE of the session, whose id is answered with 404 from then on.
+`end` is a DELETE of the session, whose id is answered with 404 from then on; the Inspector's command line sends none, it
+leaves its session to expire.
 
 ";
 

@@ -243,7 +243,7 @@ impl Inbox {
 
     /// The same, whose transport tells these observers of its connections.
     pub(crate) fn observed(limits: &Limits, observers: Observers) -> Self {
-        let mailbox = Arc::new(Mailbox::new(&limits.clone().at_least_one()));
+        let mailbox = Arc::new(Mailbox::new(&limits.clone().within_reason()));
         Self { mailbox, lost: Arc::new(watch::Sender::new(None)), observers }
     }
 
