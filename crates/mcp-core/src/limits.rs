@@ -50,7 +50,7 @@ pub struct Limits {
     /// How long a session lives that has only been initialized. A server's. Default 60 s.
     pub session_provisional: Duration,
     /// For how long an open call or stream holds its session each time it renews it, which it does three times as often.
-    /// Where there are streams, no renewal is shorter. A server's. Default 15 s.
+    /// Where there are streams, no renewal is shorter. At least 10 ms. A server's. Default 15 s.
     pub session_lease: Duration,
     /// The most bytes that a legacy client says of itself in `initialize`, its `clientInfo` and its `capabilities` together,
     /// which its session keeps. A server's. Default 16 KiB.
@@ -195,6 +195,7 @@ impl Limits {
         for turns in [&mut self.in_flight, &mut self.blocking] {
             *turns = (*turns).min(Semaphore::MAX_PERMITS);
         }
+        self.session_lease = self.session_lease.max(Duration::from_millis(10));
         self
     }
 }

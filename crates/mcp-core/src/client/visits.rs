@@ -57,7 +57,7 @@ mod tests {
     async fn a_visit_is_done_once_and_only_if_it_began() {
         let visits = Visits::default();
         assert!(!visits.complete("a"));
-        ["a", "b"].map(|id| visits.begin(id.into()));
+        ["a", "b"].iter().for_each(|id| visits.begin((*id).into()));
         assert!(visits.complete("a") && !visits.complete("a"));
         visits.until_done(&["a".into(), "c".into()]).await;
         let both = ["a".to_owned(), "b".to_owned()];
