@@ -29,6 +29,7 @@ mod sse;
 mod sse_listen;
 mod sse_resume;
 mod stdio;
+mod tolerance;
 mod tools;
 
 use std::time::Duration;
