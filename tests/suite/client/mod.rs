@@ -22,6 +22,7 @@ mod http_session;
 mod listening;
 mod load;
 mod metadata;
+mod mirrored;
 mod options;
 mod progress;
 mod results;
