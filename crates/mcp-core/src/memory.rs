@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     BoxFuture, Error, FrameSink, FrameSource, Limits, Server, Wire,
-    client::{Connector, Duplex, IntoTransport},
+    client::{Connector, Duplex, IntoTransport, OneWire},
     server,
 };
 
@@ -71,6 +71,15 @@ impl FrameSink for MemorySink {
     async fn close(&mut self) -> io::Result<()> {
         self.0 = None;
         Ok(())
+    }
+}
+
+/// A client connects to whatever is at the other end.
+impl IntoTransport for MemoryWire {
+    type Transport = Duplex<OneWire<Self>>;
+
+    fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error> {
+        Ok(Duplex::new(OneWire::new(self), limits))
     }
 }
 

@@ -7,11 +7,25 @@ use std::{
 };
 
 use bytes::Bytes;
-use mcp_core::{FrameSink, FrameSource, Wire};
+use mcp_core::{
+    Error, FrameSink, FrameSource, Limits, Wire,
+    client::{Duplex, IntoTransport, OneWire},
+};
 use mcp_jsonrpc::{Frame, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// A wire over a byte stream each way, one message a line: pipes, sockets, anything.
+/// A wire over a byte stream each way, one message a line: pipes, sockets, anything. Servers take it with
+/// [`mcp_core::server::serve`], clients connect over it.
+///
+/// ```
+/// use mcp_core::{Client, Limits};
+/// use mcp_stdio::Lines;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let (reader, writer) = tokio::net::TcpStream::connect("127.0.0.1:7000").await?.into_split();
+/// let client = Client::connect(Lines::new(reader, writer, Limits::default().message_bytes)).await?;
+/// # drop(client); Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Lines<R, W> {
     reader: R,
@@ -40,6 +54,19 @@ where
             LineSource { reader: self.reader, decoder: LineDecoder::new(self.max), ended: false },
             LineSink { writer: self.writer, buffer: Vec::new(), writes: Arc::default() },
         )
+    }
+}
+
+/// A client connects to whatever is at the other end.
+impl<R, W> IntoTransport for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Transport = Duplex<OneWire<Self>>;
+
+    fn into_transport(self, limits: &Limits) -> Result<Self::Transport, Error> {
+        Ok(Duplex::new(OneWire::new(self), limits))
     }
 }
 

@@ -37,3 +37,7 @@ mod asking_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/http.md")]
 mod http_page {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+mod client_page {}

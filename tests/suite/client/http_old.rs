@@ -6,7 +6,13 @@ use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderValue, header::AUTHORIZATION};
 use mcp_http::Routes;
-use mcp_suite::{Client, Error, ErrorKind, Limits, client::CallOptions, http::Http, implementation};
+use mcp_suite::{
+    Client, Error, ErrorKind, Limits,
+    client::{CallOptions, ListenEnd},
+    http::Http,
+    implementation,
+    types::NotificationFilter,
+};
 use mcp_test::HttpServer;
 use serde_json::json;
 use tokio::{
@@ -179,6 +185,7 @@ async fn progress_comes_on_the_stream_too_and_a_call_that_is_given_up_is_cancell
 async fn pending_calls_fail_when_the_stream_ends() {
     let server = by_hand(ENDPOINT, 405).await;
     let client = server.connect().await;
+    let mut changes = soon(client.listen(NotificationFilter::new().tools())).await.unwrap();
     let call = tokio::spawn({
         let client = client.clone();
         async move { client.call::<String>("a", ()).await }
@@ -186,6 +193,8 @@ async fn pending_calls_fail_when_the_stream_ends() {
     server.peer.until("the call came", |seen| seen.iter().any(|request| request.method() == "tools/call")).await;
     drop(server.say);
     assert_eq!(soon(call).await.unwrap().unwrap_err().kind(), ErrorKind::TransportClosed);
+    assert_eq!(soon(changes.next()).await, None);
+    assert!(matches!(changes.ended(), Some(ListenEnd::Lost(_))), "{:?}", changes.ended());
     // So do those that come later, and nothing is sent for them.
     assert_eq!(soon(client.ping()).await.unwrap_err().kind(), ErrorKind::TransportClosed);
     assert!(!server.peer.methods().contains(&"ping".to_owned()));

@@ -18,6 +18,7 @@ mod http_headers;
 mod http_old;
 mod http_pool;
 mod http_redirects;
+mod http_renewal;
 mod http_session;
 mod listening;
 mod load;

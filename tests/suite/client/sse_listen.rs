@@ -267,3 +267,35 @@ impl mcp_suite::observer::Observer for Ear {
         }
     }
 }
+
+/// Many servers drop what they ask on this stream while it is not open, even where it is about a call.
+#[tokio::test]
+async fn the_first_calls_wait_for_the_stream_to_be_open() {
+    let (say, said) = tokio::sync::mpsc::unbounded_channel::<String>();
+    let said = Arc::new(tokio::sync::Mutex::new(said));
+    let is_open = Arc::new(AtomicUsize::new(0));
+    let opened = is_open.clone();
+    let rule = move |request: &Request| match request.verb.as_str() {
+        "GET" => {
+            let opened = opened.clone();
+            let answer = Answer::events("").then_from(said.clone()).after(Duration::from_millis(100));
+            answer.on_writing(move || opened.store(1, Ordering::SeqCst))
+        }
+        _ if request.method() == "tools/call" && opened.load(Ordering::SeqCst) == 0 => Answer::silence(),
+        _ => Answer::result(text("b")),
+    };
+    let server = HttpPeer::start(http::with_session(http::listening("2025-11-25", rule))).await;
+    let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+    drop(say);
+}
+
+/// Some servers answer only once there is something to say, and calls go out all the same.
+#[tokio::test]
+async fn a_stream_that_is_never_answered_holds_no_call_for_long() {
+    let (client, server) = listening("2025-11-25", vec![Answer::silence()]).await;
+    for _ in 0..2 {
+        assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+    }
+    assert_eq!(gets(&server, 1).await.len(), 1);
+}

@@ -13,7 +13,7 @@ use std::{
 
 use mcp_suite::{
     Blame, Client, ErrorKind, Limits, MemoryWire,
-    client::{CallOptions, Connector, Duplex},
+    client::{CallOptions, Connector, Duplex, IntoTransport, OneWire},
     implementation,
     jsonrpc::Raw,
     stdio::{Child, Lines},
@@ -442,23 +442,30 @@ async fn c140_a_killed_child_fails_its_pending_calls_at_once() {
 
 // ---- lines as such, without a process ----
 
-/// A connector for one connection over a byte stream in memory.
-struct Stream(Mutex<Option<DuplexStream>>, usize);
-
-impl Connector for Stream {
-    type Wire = Lines<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
-
-    fn connect(&self) -> BoxFuture<'_, Result<Self::Wire, Error>> {
-        let (reader, writer) = tokio::io::split(self.0.lock().unwrap().take().unwrap());
-        Box::pin(std::future::ready(Ok(Lines::new(reader, writer, self.1))))
-    }
-}
+/// A transport over a byte stream in memory.
+type Stream = Duplex<OneWire<Lines<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>>>;
 
 /// A client in lines of at most `max` bytes, and the other end of its byte stream, which holds `buffer` bytes.
-fn stream(buffer: usize, max: usize) -> (Duplex<Stream>, BufReader<DuplexStream>) {
+fn stream(buffer: usize, max: usize) -> (Stream, BufReader<DuplexStream>) {
     let (here, there) = tokio::io::duplex(buffer);
     let limits = Limits::default().message_bytes(max);
-    (Duplex::new(Stream(Mutex::new(Some(here)), max), &limits), BufReader::new(there))
+    let (reader, writer) = tokio::io::split(here);
+    (Lines::new(reader, writer, max).into_transport(&limits).unwrap(), BufReader::new(there))
+}
+
+/// A stream that is there already cannot be opened anew for the other era.
+#[tokio::test]
+async fn a_stream_that_ends_at_the_probe_ends_the_attempt() {
+    let (transport, server) = stream(1 << 10, 1 << 20);
+    drop(server);
+    let error = soon(Client::connect(transport)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TransportClosed);
+    assert!(error.to_string().contains("cannot be opened anew"), "{error}");
+
+    let (here, there) = mcp_suite::memory();
+    tokio::spawn(mcp_suite::server::serve(everything_server::server(), there));
+    let client = soon(Client::connect(here)).await.unwrap();
+    assert!(!soon(client.tools()).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -78,10 +78,8 @@ impl Client {
         settings: ClientBuilder,
     ) -> Self {
         let revision = connected.verdict.revision;
-        router.agreed(revision);
-        caller.transport.agreed(&Agreed::new(revision));
         let opened = (!caller.transport.is_shared()).then(|| caller.observers.opened(caller.connection()));
-        Self(Arc::new(Inner {
+        let client = Self(Arc::new(Inner {
             caller,
             connected,
             settings,
@@ -91,7 +89,10 @@ impl Client {
             renewing: AsyncMutex::default(),
             opened: Mutex::new(opened),
             plans: ArcSwap::default(),
-        }))
+        }));
+        client.0.router.agreed(revision, WeakClient(Arc::downgrade(&client.0)));
+        client.0.caller.transport.agreed(&Agreed::new(revision));
+        client
     }
 
     /// The revision that is spoken.
@@ -395,11 +396,18 @@ impl Client {
         let sessions = self.0.sessions.load(Ordering::Acquire);
         match self.0.caller.respond::<M>(self.speech(), ask, options).await {
             Err(error) if error.kind() == ErrorKind::NotInitialized && self.revision().era() == Era::Legacy => {
-                self.renew(sessions).await?;
+                self.renewed(sessions).await?;
                 self.0.caller.respond::<M>(self.speech(), ask, options).await
             }
             outcome => outcome,
         }
+    }
+
+    /// In a task of its own: a caller that leaves leaves no session behind that is begun by half.
+    async fn renewed(&self, seen: u64) -> Result<(), Error> {
+        let client = self.clone();
+        let renewing = tokio::spawn(async move { client.renew(seen).await });
+        renewing.await.unwrap_or_else(|_| Err(Error::not_connected()))
     }
 
     async fn renew(&self, seen: u64) -> Result<(), Error> {
@@ -458,6 +466,22 @@ impl Client {
             Some(plan) if self.revision().era() == Era::Modern => plan.pairs(params.arguments.as_ref()),
             _ => Vec::new(),
         }
+    }
+}
+
+/// A client that may be gone.
+pub(super) struct WeakClient(Weak<Inner>);
+
+impl WeakClient {
+    /// Begins the session anew that nobody was calling in when it was lost.
+    pub(super) fn renew(&self) {
+        let Some(client) = self.0.upgrade().map(Client) else { return };
+        let seen = client.0.sessions.load(Ordering::Acquire);
+        tokio::spawn(async move {
+            if let Err(error) = client.renew(seen).await {
+                client.0.listening.end(ListenEnd::Lost(Arc::new(error)));
+            }
+        });
     }
 }
 

@@ -36,6 +36,29 @@ pub trait Connector: Send + Sync + 'static {
     fn agreed(&self) {}
 }
 
+/// The connector of a wire that is there already, and cannot be opened anew. A server that hangs up on a client of another
+/// era than its own is not found out over it: name the revisions that it speaks then
+/// ([`ClientBuilder::revisions`](crate::ClientBuilder::revisions)).
+#[derive(Debug)]
+pub struct OneWire<W>(Mutex<Option<W>>);
+
+impl<W: Wire> OneWire<W> {
+    /// The connector of `wire`.
+    pub fn new(wire: W) -> Self {
+        Self(Mutex::new(Some(wire)))
+    }
+}
+
+impl<W: Wire> Connector for OneWire<W> {
+    type Wire = W;
+
+    fn connect(&self) -> BoxFuture<'_, Result<W, Error>> {
+        let gone = || Error::new(ErrorKind::TransportClosed, "the wire has ended, and cannot be opened anew");
+        let wire = lock(&self.0).take().ok_or_else(gone);
+        Box::pin(std::future::ready(wire))
+    }
+}
+
 /// A transport over a shared wire.
 #[derive(Debug)]
 pub struct Duplex<C> {

@@ -22,7 +22,7 @@ pub use builder::ClientBuilder;
 pub use cache::ResponseCache;
 pub use call::CallOptions;
 pub use connect::Verdict;
-pub use duplex::{Connector, Duplex};
+pub use duplex::{Connector, Duplex, OneWire};
 pub use listen::{Changed, ListenEnd, Subscription};
 pub use lists::Page;
 pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, about_request};

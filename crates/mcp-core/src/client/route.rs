@@ -15,6 +15,7 @@ use crate::{
     Era, Error, ErrorKind, Limits, Revision,
     client::{
         Inbox, ListenEnd, Outgoing, Transport,
+        api::WeakClient,
         call::Caller,
         input::{Handlers, InputRequest},
         listen::Listening,
@@ -36,7 +37,7 @@ pub(crate) struct Hearing {
 pub(crate) struct Router {
     task: JoinHandle<()>,
     inbox: Inbox,
-    agreed: Arc<OnceLock<Revision>>,
+    agreed: Arc<OnceLock<(Revision, WeakClient)>>,
 }
 
 impl Router {
@@ -65,10 +66,10 @@ impl Router {
         &self.inbox
     }
 
-    /// What is spoken from now on.
-    pub(crate) fn agreed(&self, revision: Revision) {
+    /// From now on this is spoken, and whatever comes is the client's.
+    pub(crate) fn agreed(&self, revision: Revision, client: WeakClient) {
         // It is told once.
-        let _ = self.agreed.set(revision);
+        let _ = self.agreed.set((revision, client));
     }
 
     pub(crate) fn stop(&self) {
@@ -86,7 +87,7 @@ struct Routing {
     transport: Arc<dyn Transport>,
     inbox: Inbox,
     limits: Limits,
-    agreed: Arc<OnceLock<Revision>>,
+    agreed: Arc<OnceLock<(Revision, WeakClient)>>,
     handlers: Arc<Handlers>,
     passing: Arc<Passing>,
     hearing: Hearing,
@@ -134,7 +135,7 @@ impl Routing {
 
     /// A question takes as long as its user; what the protocol itself asks never waits behind one.
     fn on_request(&mut self, request: Request, about: Option<RequestId>) {
-        let revision = self.agreed.get().copied();
+        let revision = self.revision();
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
             tracing::debug!("a request of a server that may ask nothing was ignored");
         } else if Ping::is(&request) {
@@ -221,14 +222,20 @@ impl Routing {
 
     fn on_lost(&mut self, error: Arc<Error>) {
         self.is_lost = true;
-        // Before anything is agreed on, the client may yet try another way.
-        if self.agreed.get().is_some() {
-            self.listening.end(ListenEnd::Lost(error));
+        match self.agreed.get() {
+            Some((_, client)) if error.kind() == ErrorKind::NotInitialized => client.renew(),
+            Some(_) => self.listening.end(ListenEnd::Lost(error)),
+            // The client may yet try another way.
+            None => {}
         }
     }
 
+    fn revision(&self) -> Option<Revision> {
+        self.agreed.get().map(|(revision, _)| *revision)
+    }
+
     fn sending(&self) -> Sending {
-        let revision = self.agreed.get().copied();
+        let revision = self.revision();
         let (transport, observers) = (self.transport.clone(), self.inbox.observers.clone());
         Sending { transport, observers, limits: self.limits.clone(), revision }
     }

@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use cancel::CancelOnDrop;
 pub use config::Http;
-use legacy::{AbortOnDrop, OldAnswers, OldSse, Resume, Session, may_be_old};
+use legacy::{Listening, OldAnswers, OldSse, Opening, Resume, Session, may_be_old};
 use read::{Answers, Reading};
 use target::{Target, carries_session, drain};
 
@@ -53,7 +53,7 @@ struct State {
     inbox: Option<Inbox>,
     session: Session,
     /// What reads the stream for what belongs to no call.
-    listening: Option<AbortOnDrop>,
+    listening: Option<Listening>,
     /// The connection, where the server knows the transport of 2024-11-05 alone.
     old: Option<Arc<OldSse>>,
 }
@@ -63,6 +63,7 @@ struct Connection {
     inbox: Inbox,
     session: Session,
     old: Option<Arc<OldSse>>,
+    opening: Option<Opening>,
 }
 
 /// URL, headers and session may all be secrets.
@@ -86,8 +87,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
-        // What was known of a connection before is forgotten, and what it listened to ends.
-        *self.0.state() = State { inbox: Some(inbox), ..State::default() };
+        let mut state = self.0.state();
+        // Calls are made in the session there was until the handshake has begun another: without one they would be refused
+        // as what they are not, calls of no session.
+        *state = State { inbox: Some(inbox), session: state.session.clone(), ..State::default() };
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -205,13 +208,17 @@ impl Endpoint {
     fn connection(&self) -> Result<Connection, Error> {
         let state = self.state();
         let inbox = state.inbox.clone().ok_or_else(Error::not_connected)?;
-        Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone() })
+        let opening = state.listening.as_ref().and_then(Listening::opening);
+        Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone(), opening })
     }
 
     async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
-        let Connection { inbox, mut session, old } = self.connection()?;
+        let Connection { inbox, mut session, old, opening } = self.connection()?;
         if let Some(old) = old {
             return old.ask(&self.target, out).await.map(Stage::Waiting);
+        }
+        if let Some(opening) = opening {
+            opening.wait().await;
         }
         let response = self.target.post(out, &session).await?;
         let status = response.status();

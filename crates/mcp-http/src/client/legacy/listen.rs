@@ -1,10 +1,14 @@
 //! The stream for what belongs to no call: changes, and questions that a server asks on its own.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mcp_core::{Error, ErrorKind, Revision, client::Inbox};
 use mcp_jsonrpc::{Bytes, Message};
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     AbortOnDrop, Session,
@@ -25,12 +29,47 @@ use crate::{
 /// stream.
 ///
 /// Specification: *2025-11-25, Transports, Listening for Messages from the Server*.
-pub(in crate::client) fn listen(target: &Arc<Target>, session: Session, inbox: Inbox) -> Option<AbortOnDrop> {
+pub(in crate::client) fn listen(target: &Arc<Target>, session: Session, inbox: Inbox) -> Option<Listening> {
     let revision = session.revision?;
     let has_stream = matches!(revision, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25);
     let runtime = Handle::try_current().ok().filter(|_| has_stream)?;
-    let listener = Listener { target: Arc::clone(target), session, inbox, cursor: Cursor::default() };
-    Some(AbortOnDrop(runtime.spawn(listener.run()).abort_handle()))
+    let (answered, is_answered) = watch::channel(false);
+    let (target, cursor) = (Arc::clone(target), Cursor::default());
+    let listener = Listener { target, session, inbox, cursor, was_open: false, answered };
+    let _task = AbortOnDrop(runtime.spawn(listener.run()).abort_handle());
+    Some(Listening { opening: Opening { is_answered, since: Instant::now() }, _task })
+}
+
+/// The task that listens.
+pub(in crate::client) struct Listening {
+    opening: Opening,
+    _task: AbortOnDrop,
+}
+
+impl Listening {
+    /// What calls wait for, while there is anything to wait for.
+    pub(in crate::client) fn opening(&self) -> Option<Opening> {
+        (!*self.opening.is_answered.borrow()).then(|| self.opening.clone())
+    }
+}
+
+/// Whether the server has answered the first GET, be it with a refusal.
+#[derive(Clone)]
+pub(in crate::client) struct Opening {
+    is_answered: watch::Receiver<bool>,
+    since: Instant,
+}
+
+/// How long calls wait for the stream to be open.
+const OPENING: Duration = Duration::from_secs(1);
+
+impl Opening {
+    /// Waits until it has. Many servers say on this stream what they have to ask about a call, and drop it where there is none
+    /// yet; some answer only when they have something to say.
+    pub(in crate::client) async fn wait(mut self) {
+        // Where nobody listens any more, there is nothing to wait for.
+        drop(timeout_at(self.since + OPENING, self.is_answered.wait_for(|answered| *answered)).await);
+    }
 }
 
 struct Listener {
@@ -38,17 +77,23 @@ struct Listener {
     session: Session,
     inbox: Inbox,
     cursor: Cursor,
+    /// Whether there was such a stream in this session.
+    was_open: bool,
+    answered: watch::Sender<bool>,
 }
 
 impl Listener {
     async fn run(mut self) {
         loop {
-            let at_least = match open(&self.target, &self.session, self.cursor.last()).await {
+            let opened = open(&self.target, &self.session, self.cursor.last()).await;
+            self.answered.send_replace(true);
+            let at_least = match opened {
                 Opened::Stream(events) => {
+                    self.was_open = true;
                     self.read(*events).await;
                     None
                 }
-                Opened::Refused(error) => return self.stop(&error),
+                Opened::Refused(error) => return self.stop(error),
                 Opened::Failed(error, wait) => {
                     tracing::debug!(%error, "the stream for what belongs to no call could not be opened");
                     wait
@@ -59,10 +104,12 @@ impl Listener {
         }
     }
 
-    /// Servers need not have such a stream. That the session is gone is news, as nobody may be calling.
-    fn stop(&self, error: &Error) {
-        if error.kind() == ErrorKind::NotInitialized {
-            self.inbox.error(HTTP, error);
+    /// That the session is gone is news, as nobody may be calling. A server that never had such a stream may say so in the
+    /// same way.
+    fn stop(&self, error: Error) {
+        if self.was_open && error.kind() == ErrorKind::NotInitialized {
+            self.inbox.error(HTTP, &error);
+            self.inbox.lost(error);
         } else {
             tracing::debug!(%error, "the server has no stream for what belongs to no call");
         }

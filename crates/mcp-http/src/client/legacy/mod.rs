@@ -13,7 +13,7 @@ use reqwest::{Response, StatusCode};
 use tokio::{task::AbortHandle, time::timeout};
 
 pub(super) use self::{
-    listen::listen,
+    listen::{Listening, Opening, listen},
     old_sse::{OldAnswers, OldSse, may_be_old},
     resume::Resume,
 };

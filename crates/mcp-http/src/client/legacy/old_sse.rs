@@ -208,13 +208,12 @@ impl Reader {
     }
 
     fn tell(&self, ended: Ended) {
-        match ended {
-            Ended::InOrder => {
-                let error = Error::new(ErrorKind::TransportClosed, "the server ended its stream of events");
-                self.inbox.error(HTTP, &error);
-            }
-            Ended::Cut(error) | Ended::Unreadable(error) => self.inbox.error(HTTP, &error),
-        }
+        let error = match ended {
+            Ended::InOrder => Error::new(ErrorKind::TransportClosed, "the server ended its stream of events"),
+            Ended::Cut(error) | Ended::Unreadable(error) => error,
+        };
+        self.inbox.error(HTTP, &error);
+        self.inbox.lost(error);
     }
 
     async fn sort(&self, data: Bytes) {

@@ -1,0 +1,136 @@
+//! A session that the server has forgotten is begun anew, once for all, and nobody who calls or listens need know.
+//!
+//! Specification: *2025-11-25, Transports, Session Management*.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures_util::future::join_all;
+use mcp_http::Routes;
+use mcp_suite::{ErrorKind, Server, Tool, ToolError, client::Changed, http::Http, types::NotificationFilter};
+
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::{
+    http::Served,
+    peer::http::{self, Answer, HttpPeer, Request},
+};
+
+/// A server that knows the last `known` of the sessions that it began, and refuses what names none.
+async fn forgetful(forget: Arc<AtomicUsize>) -> HttpPeer {
+    let begun = AtomicUsize::new(0);
+    let rule = http::legacy("2025-11-25", |_| Answer::result(text("b")));
+    HttpPeer::start(move |request: &Request| {
+        let current = begun.load(Ordering::SeqCst);
+        match (request.method(), request.header("mcp-session-id")) {
+            ("server/discover", _) => rule(request),
+            ("initialize", _) => {
+                let next = current + 1;
+                begun.store(next, Ordering::SeqCst);
+                // Long enough for calls to come in between.
+                rule(request).header("Mcp-Session-Id", &format!("s-{next}")).after(Duration::from_millis(50))
+            }
+            (_, None) => Answer::status(400),
+            (_, Some(id)) if id == format!("s-{current}") && current > forget.load(Ordering::SeqCst) => rule(request),
+            _ => Answer::status(404),
+        }
+    })
+    .await
+}
+
+fn count(server: &HttpPeer, method: &str) -> usize {
+    server.methods().iter().filter(|seen| *seen == method).count()
+}
+
+#[tokio::test]
+async fn c046_calls_that_find_the_session_gone_begin_one_and_are_made_again() {
+    let forget = Arc::new(AtomicUsize::new(0));
+    let server = forgetful(forget.clone()).await;
+    let client = connect_in(Era::Legacy, Http::new(server.url())).await.unwrap();
+    for round in 1..=3 {
+        forget.store(round, Ordering::SeqCst);
+        let calls = join_all((0..20).map(|_| client.call::<String>("a", ())));
+        // Some come while the new session is being begun: they are in the old one, and none is in none.
+        let later = async {
+            server.until("another session", |seen| handshakes(seen) > round).await;
+            join_all((0..20).map(|_| client.call::<String>("a", ()))).await
+        };
+        let (calls, later) = soon(async { tokio::join!(calls, later) }).await;
+        for outcome in calls.into_iter().chain(later) {
+            assert_eq!(outcome.unwrap(), "b");
+        }
+        assert_eq!(count(&server, "initialize"), 1 + round);
+        assert_eq!(count(&server, "notifications/initialized"), 1 + round);
+    }
+}
+
+fn handshakes(seen: &[Request]) -> usize {
+    seen.iter().filter(|request| request.method() == "initialize").count()
+}
+
+/// Whoever began it anew may leave in the middle of it.
+#[tokio::test]
+async fn c046_a_caller_that_leaves_leaves_no_session_begun_by_half() {
+    let forget = Arc::new(AtomicUsize::new(0));
+    let server = forgetful(forget.clone()).await;
+    let client = connect_in(Era::Legacy, Http::new(server.url())).await.unwrap();
+    forget.store(1, Ordering::SeqCst);
+    tokio::select! {
+        outcome = client.call::<String>("a", ()) => panic!("{outcome:?}"),
+        () = server.until("another session", |seen| handshakes(seen) == 2) => {}
+    }
+    server
+        .until("the handshake ends", |seen| {
+            seen.iter().filter(|request| request.method() == "notifications/initialized").count() == 2
+        })
+        .await;
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+    assert_eq!(count(&server, "initialize"), 2);
+}
+
+/// A server that begins sessions and knows none of them is asked for one more, and no more.
+#[tokio::test]
+async fn c046_a_server_that_keeps_no_session_fails_the_call() {
+    let server = HttpPeer::start(http::with_session(http::legacy("2025-11-25", |_| Answer::status(404)))).await;
+    let client = connect_in(Era::Legacy, Http::new(server.url())).await.unwrap();
+    let error = soon(client.call::<String>("a", ())).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::NotInitialized, Some(404)));
+    assert_eq!((count(&server, "initialize"), count(&server, "tools/call")), (2, 2));
+}
+
+async fn nothing() -> Result<(), ToolError> {
+    Ok(())
+}
+
+/// Whoever only listens calls nothing that would be told of it.
+#[tokio::test]
+async fn c046_a_client_that_only_listens_hears_of_changes_in_a_session_begun_anew() {
+    let server = Server::builder(implementation!()).tool(Tool::new("one", nothing)).build();
+    let routes = Routes::new(server.clone());
+    let sessions = routes.sessions().unwrap().clone();
+    let served = Served::with(routes, "127.0.0.1").await;
+    let client = connect_in(Era::Legacy, Http::new(format!("http://{}/mcp", served.address))).await.unwrap();
+    let mut changes = soon(client.listen(NotificationFilter::new().tools())).await.unwrap();
+    for _ in 0..3 {
+        let heard = async {
+            loop {
+                server.tools().replace(Tool::new("one", nothing)).unwrap();
+                if let Ok(heard) = timeout(Duration::from_millis(50), changes.next()).await {
+                    return heard;
+                }
+            }
+        };
+        assert_eq!(soon(heard).await, Some(Changed::Tools));
+        let ended = sessions.ids();
+        assert!(sessions.end(ended[0]).await);
+        let begun_anew = async {
+            while sessions.ids().iter().all(|id| ended.contains(id)) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        soon(begun_anew).await;
+    }
+}
