@@ -22,6 +22,7 @@ mod http_renewal;
 mod http_session;
 mod listening;
 mod load;
+mod lost_session;
 mod metadata;
 mod mirrored;
 mod options;
