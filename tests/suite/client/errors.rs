@@ -177,3 +177,23 @@ fn the_kinds_have_their_names() {
         assert_eq!(kind.code(), code);
     }
 }
+
+/// The eras tell by different codes that there is no such resource; what a server adds to them is kept.
+#[tokio::test(start_paused = true)]
+async fn c167_a_resource_that_is_not_there_is_told_in_either_code() {
+    let data = json!({ "uri": "x:none" });
+    for era in ERAS {
+        for (code, kind) in [(-32002, ErrorKind::NotFound), (-32602, ErrorKind::InvalidParams)] {
+            for data in [data.clone(), json!(null)] {
+                let error = json!({ "code": code, "message": "Resource not found", "data": data });
+                let script =
+                    [expect(json!({ "method": "resources/read" })), send(json!({ "id": "$id", "error": error }))];
+                let (client, _peer) = connected(era, script).await;
+                let error = client.read_resource("x:none").await.unwrap_err();
+                assert_eq!((error.kind(), error.blame()), (kind, Blame::Peer), "{era:?}");
+                let told = error.object().unwrap().data.as_ref().map(|data| data.decode::<Value>().unwrap());
+                assert_eq!(told, Some(data).filter(|data| !data.is_null()));
+            }
+        }
+    }
+}

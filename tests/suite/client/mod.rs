@@ -23,7 +23,9 @@ mod http_renewal;
 mod http_session;
 mod listening;
 mod load;
+mod lost_session;
 mod metadata;
+mod mirrored;
 mod options;
 mod progress;
 mod results;
@@ -31,6 +33,7 @@ mod sse;
 mod sse_listen;
 mod sse_resume;
 mod stdio;
+mod tolerance;
 mod tools;
 
 use std::time::Duration;

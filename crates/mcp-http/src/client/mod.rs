@@ -95,7 +95,7 @@ impl Transport for HttpTransport {
     }
 
     fn request(&self, out: Outgoing) -> Replies {
-        let asked = Asked { endpoint: self.0.clone(), stage: Stage::Unsent(out), turn: None };
+        let asked = Asked { endpoint: self.0.clone(), stage: Stage::Unsent(out), turn: None, begun: None };
         Replies::new(stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
     }
 
@@ -136,6 +136,8 @@ struct Asked {
     endpoint: Arc<Endpoint>,
     stage: Stage,
     turn: Option<Turn>,
+    /// The session that it begins, if it is a handshake.
+    begun: Option<Begun>,
 }
 
 /// What a request has that is under way.
@@ -160,6 +162,11 @@ impl Asked {
             () = endpoint.until_closed() => Some(Err(Error::not_connected())),
             item = self.step() => item,
         };
+        if let (Some(begun), Some(Ok(Incoming::Response(response)))) = (&mut self.begun, &item)
+            && response.outcome.is_ok()
+        {
+            begun.before = None;
+        }
         if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
             self.end(matches!(item, Some(Ok(_))));
         }
@@ -172,7 +179,7 @@ impl Asked {
             let turn = Arc::clone(&self.endpoint.turns).acquire_owned().await.ok()?;
             self.turn = Some(Turn { cancel: CancelOnDrop::new(&self.endpoint, out), _turn: turn });
             match self.endpoint.exchange(out).await {
-                Ok(stage) => self.stage = stage,
+                Ok((stage, begun)) => (self.stage, self.begun) = (stage, begun),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -187,9 +194,32 @@ impl Asked {
         if let Some(mut turn) = self.turn.take() {
             turn.cancel.disarm();
         }
+        self.begun = None;
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Reading(answers) if is_answered => answers.finish(),
             _ => {}
+        }
+    }
+}
+
+/// A session that is begun. Where the handshake fails, the one that there was before is lost as it was, and calls in it are
+/// told so; without one they would be refused as calls of no session.
+struct Begun {
+    endpoint: Arc<Endpoint>,
+    before: Option<Session>,
+}
+
+impl Begun {
+    fn new(endpoint: &Arc<Endpoint>, session: &Session) -> Self {
+        let before = std::mem::replace(&mut endpoint.state().session, session.clone());
+        Self { endpoint: Arc::clone(endpoint), before: Some(before) }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.endpoint.state().session = before;
         }
     }
 }
@@ -212,10 +242,10 @@ impl Endpoint {
         Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone(), opening })
     }
 
-    async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
+    async fn exchange(self: &Arc<Self>, out: &Outgoing) -> Result<(Stage, Option<Begun>), Error> {
         let Connection { inbox, mut session, old, opening } = self.connection()?;
         if let Some(old) = old {
-            return old.ask(&self.target, out).await.map(Stage::Waiting);
+            return Ok((Stage::Waiting(old.ask(&self.target, out).await?), None));
         }
         if let Some(opening) = opening {
             opening.wait().await;
@@ -226,29 +256,32 @@ impl Endpoint {
             return Err(legacy::lost(response));
         }
         let is_handshake = out.calls(Initialize::NAME);
+        let mut begun = None;
         if is_handshake && status.is_success() {
             session = Session::begun(&response);
-            self.state().session = session.clone();
+            begun = Some(Begun::new(self, &session));
         }
         let is_modern = out.revision.is_some_and(|revision| revision.era() == Era::Modern);
         let resume = (!is_modern).then(|| Resume::new(&self.target, session));
         let target = Arc::clone(&self.target);
         let reading = Reading { id: out.id.clone(), revision: out.revision, inbox: inbox.clone(), target };
         match read::replies(response, reading, resume).await {
-            Err(refusal) if is_handshake && may_be_old(status) => self.fall_back(out, inbox, refusal).await,
-            replies => replies.map(Stage::Reading),
+            Err(refusal) if is_handshake && may_be_old(status) => {
+                Ok((Stage::Waiting(self.fall_back(out, inbox, refusal).await?), None))
+            }
+            replies => Ok((Stage::Reading(replies?), begun)),
         }
     }
 
     /// Shakes hands over the transport of 2024-11-05, if the server that would not do it otherwise has that.
-    async fn fall_back(&self, out: &Outgoing, inbox: Inbox, refusal: Error) -> Result<Stage, Error> {
+    async fn fall_back(&self, out: &Outgoing, inbox: Inbox, refusal: Error) -> Result<OldAnswers, Error> {
         let old = match OldSse::connect(&self.target, inbox).await {
             Ok(Some(old)) => Arc::new(old),
             Ok(None) => return Err(refusal),
             Err(error) => return Err(neither(&refusal, error)),
         };
         self.state().old = Some(Arc::clone(&old));
-        old.ask(&self.target, out).await.map(Stage::Waiting)
+        old.ask(&self.target, out).await
     }
 
     /// Sends what has no answer. Whatever the body of the response is, nothing in it is one.
