@@ -178,7 +178,7 @@ impl Client {
         if outcome.is_error {
             return Err(failed(name, &outcome));
         }
-        result::value(&outcome)
+        result::value(name, &outcome)
     }
 
     /// Calls a tool; its failure is a result too.
