@@ -273,24 +273,23 @@ async fn what_is_remembered_is_the_same_in_every_run() {
 /// does nothing more in the name of the call.
 #[tokio::test]
 async fn what_outlives_its_run_can_neither_ask_nor_do_anything_once() {
-    async fn goes_on(context: Context, said: &'static str) -> [String; 2] {
+    async fn goes_on(context: Context) -> [String; 3] {
         let swallowed = name(&context, "who").await.map_err(ToolError::into_message).unwrap_or_else(|error| error);
-        let asked = name(&context, said).await.map_err(ToolError::into_message).unwrap_or_else(|error| error);
+        let asked = name(&context, "more").await.map_err(ToolError::into_message).unwrap_or_else(|error| error);
         let done = charged(&context).await.map_or_else(ToolError::into_message, |number| number.to_string());
-        assert_eq!(done, "The call is over");
-        [swallowed, asked]
+        [swallowed, asked, done]
     }
     async fn spawns(context: Context) -> Result<String, ToolError> {
         let said = Said::of(&context)?;
-        tokio::spawn(async move { said.send(goes_on(context, "more").await) }).await??;
+        tokio::spawn(async move { said.send(goes_on(context).await) }).await??;
         Ok("done".into())
     }
     fn blocks(context: Context) -> Result<String, ToolError> {
         let said = Said::of(&context)?;
-        said.send(tokio::runtime::Handle::current().block_on(goes_on(context, "more")))?;
+        said.send(tokio::runtime::Handle::current().block_on(goes_on(context)))?;
         Ok("done".into())
     }
-    type Words = tokio::sync::mpsc::UnboundedSender<[String; 2]>;
+    type Words = tokio::sync::mpsc::UnboundedSender<[String; 3]>;
     struct Said(Words);
     impl Said {
         fn of(context: &Context) -> Result<Words, ToolError> {
@@ -303,7 +302,7 @@ async fn what_outlives_its_run_can_neither_ask_nor_do_anything_once() {
         let server = builder.tool(tool).build();
         let first = call(&server).await;
         assert_eq!(asked(&first), ["who"]);
-        assert_eq!(heard.recv().await.unwrap(), ["The call is over", "The call is over"]);
+        assert_eq!(heard.recv().await.unwrap(), ["The call is over"; 3]);
         assert_eq!(server.state::<Deeds>().unwrap().counts(), (0, 0));
     }
 }
