@@ -1,9 +1,11 @@
 //! A server that has one of everything: what the tests, the conformance suite and the benchmarks drive.
 
+mod asking;
 mod conformance;
 mod gauge;
 mod tools;
 
+pub use asking::asking_server;
 use mcp_suite::{Limits, Server, implementation};
 
 /// The server. Each call makes a new one, with counters of its own.

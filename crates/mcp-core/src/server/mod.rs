@@ -15,6 +15,7 @@ mod form;
 mod inflight;
 mod input;
 mod introduction;
+mod keys;
 mod layers;
 mod legacy;
 #[cfg(feature = "log-layer")]

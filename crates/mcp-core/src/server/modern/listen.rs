@@ -85,7 +85,8 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
         None,
         Box::pin(async move {
             let _open = open;
-            let listening = tell(&exchange, &listener, &agreed);
+            acknowledge(&exchange, &agreed);
+            let listening = tell(&exchange, &listener);
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
@@ -119,9 +120,8 @@ fn agreed(core: &Core, exchange: &Exchange, asked: NotificationFilter) -> Notifi
     }
 }
 
-/// Tells the client what it will be told of, and then tells it, for as long as somebody listens. Until there is room,
-/// further changes are one with those that wait.
-async fn tell(exchange: &Exchange, listener: &Listener, agreed: &NotificationFilter) {
+/// Tells the client what it will be told of: before all else, even where there will be nothing.
+fn acknowledge(exchange: &Exchange, agreed: &NotificationFilter) {
     #[derive(Serialize)]
     struct Acknowledged<'a> {
         _meta: Option<Raw>,
@@ -129,6 +129,11 @@ async fn tell(exchange: &Exchange, listener: &Listener, agreed: &NotificationFil
     }
     let acknowledged = Acknowledged { _meta: subscription(exchange), notifications: agreed };
     say(exchange, notification::ACKNOWLEDGED, &acknowledged);
+}
+
+/// Tells the client what has changed, for as long as somebody listens. Until there is room, further changes are one with
+/// those that wait.
+async fn tell(exchange: &Exchange, listener: &Listener) {
     loop {
         std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
         exchange.outlet.room().await;
