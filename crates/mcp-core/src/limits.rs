@@ -37,7 +37,7 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
-    /// The longest URI that a legacy session subscribes to, in bytes. A server's. Default 4 KiB.
+    /// The longest URI that a client listens to, in bytes. A server's. Default 4 KiB.
     pub uri_bytes: usize,
     /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
     pub subscriptions: usize,

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use mcp_http::Routes;
 use mcp_suite::{
     ErrorKind, Limits, Server, Tool, ToolError,
-    client::{Changed, ListenEnd},
+    client::{CallOptions, Changed, ListenEnd},
     http::Http,
     types::NotificationFilter,
 };
@@ -191,4 +191,20 @@ async fn roots_that_change_are_told_in_time() {
     forget.store(1, Ordering::SeqCst);
     soon(client.roots_changed()).await.unwrap();
     assert_eq!((count(&server, "initialize"), count(&server, "notifications/roots/list_changed")), (2, 2));
+}
+
+/// The patience of a call is its own, whatever it waits for.
+#[tokio::test]
+async fn c046_a_call_waits_for_a_new_session_no_longer_than_for_its_answer() {
+    let hands = AtomicUsize::new(0);
+    let rest = http::with_session(http::legacy("2025-11-25", |_| Answer::status(404)));
+    let server = HttpPeer::start(move |request| match request.method() {
+        "initialize" if hands.fetch_add(1, Ordering::SeqCst) > 0 => Answer::silence(),
+        _ => rest(request),
+    })
+    .await;
+    let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+    let options = CallOptions::new().timeout(Duration::from_millis(300));
+    let error = soon(client.call_with::<String>("a", (), options)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }

@@ -440,7 +440,9 @@ impl Client {
         let sessions = self.0.sessions.load(Ordering::Acquire);
         match self.0.caller.respond::<M>(self.speech(), ask, options).await {
             Err(error) if error.kind() == ErrorKind::NotInitialized && self.revision().era() == Era::Legacy => {
-                self.renewed(sessions).await?;
+                let patience = options.timeout.unwrap_or(self.limits().request_timeout);
+                let in_time = timeout(patience, self.renewed(sessions)).await;
+                in_time.map_err(|_| Error::new(ErrorKind::Timeout, "no new session began in time"))??;
                 self.0.caller.respond::<M>(self.speech(), ask, options).await
             }
             outcome => outcome,
@@ -499,10 +501,11 @@ impl Client {
         self.0.plans.store(Arc::new(plans));
     }
 
-    /// Shared wires have no headers.
+    /// Shared wires have no headers, and the legacy era none that mirror.
     fn is_about_headers(&self, error: &Error) -> bool {
         let code = error.object().map(|object| object.code);
-        code == Some(mcp_code::HEADER_MISMATCH) && !self.0.caller.transport.is_shared()
+        let has_headers = self.revision().era() == Era::Modern && !self.0.caller.transport.is_shared();
+        has_headers && code == Some(mcp_code::HEADER_MISMATCH)
     }
 
     /// Legacy servers know nothing of it.

@@ -44,7 +44,7 @@ use crate::{
 #[derive(Default)]
 #[must_use]
 pub struct CallOptions {
-    timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) at_most: Option<Duration>,
     progress: Option<Box<dyn FnMut(Progress) + Send>>,
     pub(super) cancel: Option<CancellationToken>,

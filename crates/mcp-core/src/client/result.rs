@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(value::<String>("t", &text("\"quoted\"")).unwrap(), "\"quoted\"");
         assert_eq!(value::<serde_json::Value>("t", &text("plain")).unwrap(), "plain");
         assert_eq!(value::<Vec<u8>>("t", &text("[1]")).unwrap(), [1]);
-        value::<()>(&CallToolResult::default()).unwrap();
+        value::<()>("t", &CallToolResult::default()).unwrap();
         assert_eq!(value::<Option<u8>>("t", &CallToolResult::default()).unwrap(), None);
         assert_eq!(value::<i64>("t", &text("seven")).unwrap_err().kind(), ErrorKind::ProtocolInvalid);
         let structured = CallToolResult::text("8").structured(Raw::parse("9").unwrap());

@@ -101,9 +101,13 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
 fn asked(core: &Core, exchange: &Exchange) -> Result<NotificationFilter, Fault> {
     let params = exchange.params.as_ref().and_then(|params| params.decode::<ListenParams>().ok());
     let asked = params.ok_or_else(|| Fault::InvalidParams("`notifications` must say what to listen to".into()))?;
-    let most = core.limits.subscribed_uris;
-    if asked.notifications.resource_subscriptions.len() > most {
+    let (most, longest, uris) =
+        (core.limits.subscribed_uris, core.limits.uri_bytes, &asked.notifications.resource_subscriptions);
+    if uris.len() > most {
         return Err(Fault::InvalidParams(format!("more than {most} resources in one subscription").into()));
+    }
+    if uris.iter().any(|uri| uri.len() > longest) {
+        return Err(Fault::InvalidParams(format!("a URI to listen to is longer than {longest} bytes").into()));
     }
     Ok(asked.notifications)
 }
