@@ -126,7 +126,10 @@ impl Transport for HttpTransport {
             let state = std::mem::take(&mut *self.0.state());
             self.0.closed.send_replace(true);
             drop((state.listening, state.old));
-            state.session.end(&self.0.target).await;
+            if let Some(ending) = state.session.end(&self.0.target) {
+                // It has nothing to say, and nobody aborts it.
+                drop(ending.await);
+            }
         })
     }
 }
@@ -191,6 +194,14 @@ impl Asked {
             Stage::Reading(answers) if is_answered => answers.finish(),
             _ => {}
         }
+    }
+}
+
+/// Whoever leaves without a word, or in the middle of a handshake, leaves no session behind.
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        drop(state.session.end(&self.target));
     }
 }
 
