@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use cancel::CancelOnDrop;
 pub use config::Http;
-use legacy::{Listening, OldAnswers, OldSse, Opening, Resume, Session, may_be_old};
+use legacy::{Listening, OldAnswers, OldSse, Opening, Past, Resume, Session, may_be_old};
 use read::{Answers, Reading};
 use target::{Target, carries_session, drain};
 
@@ -43,6 +43,8 @@ struct Endpoint {
     state: Mutex<State>,
     /// One for each call that may be under way.
     turns: Arc<Semaphore>,
+    /// Of all its sessions.
+    past: Arc<Past>,
     /// Becomes true, once.
     closed: watch::Sender<bool>,
 }
@@ -80,6 +82,7 @@ impl HttpTransport {
             target: Arc::new(target),
             state: Mutex::default(),
             turns: Arc::new(turns),
+            past: Arc::default(),
             closed: watch::Sender::new(false),
         }))
     }
@@ -118,7 +121,7 @@ impl Transport for HttpTransport {
         if state.old.is_some() {
             return;
         }
-        state.listening = legacy::listen(&self.0.target, state.session.clone(), inbox);
+        state.listening = legacy::listen(&self.0.target, state.session.clone(), inbox, &self.0.past);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -4,6 +4,7 @@
 mod cursor;
 mod listen;
 mod old_sse;
+mod past;
 mod resume;
 mod stream;
 
@@ -21,6 +22,7 @@ use tokio::{
 pub(super) use self::{
     listen::{Listening, Opening, listen},
     old_sse::{OldAnswers, OldSse, may_be_old},
+    past::Past,
     resume::Resume,
 };
 use super::target::{Target, drain};
