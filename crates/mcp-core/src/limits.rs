@@ -36,7 +36,8 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
-    /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
+    /// The most streams that one principal listens to at once, and one shared wire; a client over HTTP keeps it too.
+    /// Default 64.
     pub subscriptions: usize,
     /// The most streams that are listened to at once. A server's. Default 10,000.
     pub all_subscriptions: usize,

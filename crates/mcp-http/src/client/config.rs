@@ -76,8 +76,8 @@ impl Http {
     /// How many calls are under way at once; more wait their turn, and their time runs meanwhile. At least 1. Default
     /// [`DEFAULT_CALLS_AT_ONCE`].
     ///
-    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and the
-    /// streams of the legacy era are not counted, so that nothing waits for a call that waits for it.
+    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and streams
+    /// that are listened to ([`Limits::subscriptions`]) are not counted, so that nothing waits for a call that waits for it.
     pub fn calls_at_once(mut self, calls: usize) -> Self {
         self.calls = calls;
         self

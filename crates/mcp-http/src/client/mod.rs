@@ -19,9 +19,9 @@ use std::{
 
 use futures_util::stream;
 use mcp_core::{
-    Blame, BoxFuture, Era, Error,
+    Blame, BoxFuture, Era, Error, ErrorKind,
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport},
-    method::{Initialize, Method},
+    method::{Initialize, Listen, Method},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -43,6 +43,8 @@ struct Endpoint {
     state: Mutex<State>,
     /// One for each call that may be under way.
     turns: Arc<Semaphore>,
+    /// One for each stream of changes that may be listened to.
+    listens: Arc<Semaphore>,
     /// Of all its sessions.
     past: Arc<Past>,
     /// Becomes true, once.
@@ -78,10 +80,12 @@ impl fmt::Debug for HttpTransport {
 impl HttpTransport {
     fn new(target: Target, calls_at_once: usize) -> Self {
         let turns = Semaphore::new(calls_at_once.clamp(1, Semaphore::MAX_PERMITS));
+        let listens = Semaphore::new(target.limits.subscriptions.min(Semaphore::MAX_PERMITS));
         Self(Arc::new(Endpoint {
             target: Arc::new(target),
             state: Mutex::default(),
             turns: Arc::new(turns),
+            listens: Arc::new(listens),
             past: Arc::default(),
             closed: watch::Sender::new(false),
         }))
@@ -174,8 +178,11 @@ impl Asked {
 
     async fn step(&mut self) -> Option<Result<Incoming, Error>> {
         if let Stage::Unsent(out) = &self.stage {
-            // It is never closed. A request that is given up before its turn was not sent, and needs no cancelling.
-            let turn = Arc::clone(&self.endpoint.turns).acquire_owned().await.ok()?;
+            // A request that is given up before its turn was not sent, and needs no cancelling.
+            let turn = match self.endpoint.turn(out).await {
+                Ok(turn) => turn,
+                Err(error) => return Some(Err(error)),
+            };
             self.turn = Some(Turn { cancel: CancelOnDrop::new(&self.endpoint, out), _turn: turn });
             match self.endpoint.exchange(out).await {
                 Ok(stage) => self.stage = stage,
@@ -224,6 +231,21 @@ impl Endpoint {
         let inbox = state.inbox.clone().ok_or_else(Error::not_connected)?;
         let opening = state.listening.as_ref().and_then(Listening::opening);
         Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone(), opening })
+    }
+
+    /// Waits for a request's turn. A stream of changes stays for as long as somebody listens: calls would wait for it in
+    /// vain, and so would another one.
+    async fn turn(&self, out: &Outgoing) -> Result<OwnedSemaphorePermit, Error> {
+        if !out.calls(Listen::NAME) {
+            // It is never closed.
+            return Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::not_connected());
+        }
+        Arc::clone(&self.listens).try_acquire_owned().map_err(|_| {
+            let most = self.target.limits.subscriptions;
+            let message =
+                format!("this client listens to {most} streams already, as many as `Limits::subscriptions` allows");
+            Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller)
+        })
     }
 
     async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
