@@ -39,7 +39,8 @@ pub struct Limits {
     pub subscribed_uris: usize,
     /// The longest URI that a client listens to, in bytes. A server's. Default 4 KiB.
     pub uri_bytes: usize,
-    /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
+    /// The most streams that one principal listens to at once, and one shared wire; a client over HTTP keeps it too.
+    /// Default 64.
     pub subscriptions: usize,
     /// The most streams that are listened to at once. A server's. Default 10,000.
     pub all_subscriptions: usize,
