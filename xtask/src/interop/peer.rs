@@ -72,13 +72,13 @@ pub(crate) type Outcomes = Result<Vec<Result>>;
 pub(crate) enum Speak {
     /// With what the machine has.
     Here(fn(&Bench, &Session) -> Outcomes),
-    /// With what npm and pip bring.
+    /// With what the registries bring.
     Installed(fn(&Bench, &Installed, &Session) -> Outcomes),
 }
 
 /// Somebody else's client or server.
 pub(crate) struct Peer {
-    /// Where it comes from: `npm`, `PyPI`, or nothing for a program of the machine's.
+    /// Where it comes from: `npm`, `PyPI`, `crates.io`, or nothing for a program of the machine's.
     pub(crate) from: &'static str,
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
@@ -91,17 +91,45 @@ pub(crate) struct Peer {
     /// What a client calls in the legacy era while its connections are cut; nothing if that is not tried.
     pub(crate) resumes: &'static [Call],
     pub(crate) flaws: &'static [Flaw],
+    pub(crate) gaps: &'static [Gap],
     pub(crate) speak: Speak,
 }
 
 /// A defect of the peer's own: it may lose the progress of this call.
 pub(crate) struct Flaw {
-    pub(crate) wire: Wire,
     pub(crate) call: &'static str,
+    /// On these wires, if the peer has them.
+    pub(crate) wires: &'static [Wire],
+    pub(crate) words: &'static str,
+}
+
+/// A call that the peer cannot make or answer, and that is not tried.
+pub(crate) struct Gap {
+    pub(crate) call: &'static str,
+    /// On these wires.
+    pub(crate) wires: &'static [Wire],
+    /// In these eras, as they are spoken: never `Either`.
+    pub(crate) eras: &'static [Era],
     pub(crate) words: &'static str,
 }
 
 impl Peer {
+    /// What most peers have in common: nothing out of the ordinary.
+    pub(crate) const PLAIN: Self = Self {
+        from: "",
+        name: "",
+        version: "",
+        role: Role::Client,
+        wires: &[Wire::Stdio, Wire::Http],
+        eras: Era::ALL,
+        lacks: &[],
+        calls: &[],
+        resumes: &[],
+        flaws: &[],
+        gaps: &[],
+        speak: Speak::Here(|_, _| Err(Error::new("nobody is there"))),
+    };
+
     /// Its name and where it comes from, for a terminal.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.from, self.name).trim_start().to_owned()
@@ -134,8 +162,15 @@ pub(crate) struct Row {
 
 impl Session {
     /// What is called in it.
-    pub(crate) fn calls(&self) -> &'static [Call] {
-        if self.wire == Wire::Cut { self.peer.resumes } else { self.peer.calls }
+    pub(crate) fn calls(&self) -> Vec<&'static Call> {
+        let calls = if self.wire == Wire::Cut { self.peer.resumes } else { self.peer.calls };
+        calls.iter().filter(|call| !self.gaps().any(|gap| gap.call == call.name())).collect()
+    }
+
+    /// What is left out of it.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = &'static Gap> {
+        let (wire, spoken) = (self.wire, if self.revision() == MODERN { Era::Modern } else { Era::Legacy });
+        self.peer.gaps.iter().filter(move |gap| gap.wires.contains(&wire) && gap.eras.contains(&spoken))
     }
 
     /// Makes all calls; a row each.
@@ -147,11 +182,11 @@ impl Session {
             Row { peer, wire, era, call, outcome }
         };
         match bench.speak(self) {
-            Ok(outcomes) => self.calls().iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
+            Ok(outcomes) => self.calls().into_iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
             Err(error) => {
                 // The rows have its beginning only.
                 eprintln!("FAILED: {error}");
-                self.calls().iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
+                self.calls().into_iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
             }
         }
     }
@@ -168,7 +203,7 @@ impl Session {
 
     /// The peer's own defect in this call, if it is known to have one.
     pub(crate) fn flaw(&self, call: &Call) -> Option<&'static Flaw> {
-        self.peer.flaws.iter().find(|flaw| flaw.wire == self.wire && flaw.call == call.name())
+        self.peer.flaws.iter().find(|flaw| flaw.wires.contains(&self.wire) && flaw.call == call.name())
     }
 
     fn praise(&self, call: &Call) -> String {
@@ -221,10 +256,25 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_is_where_a_call_would_be_and_leaves_it_out() {
+        for peer in PEERS {
+            for gap in peer.gaps {
+                let sessions: Vec<Session> =
+                    peer.sessions().filter(|session| session.gaps().any(|other| std::ptr::eq(other, gap))).collect();
+                assert!(!sessions.is_empty(), "{} {}", peer.name, gap.call);
+                assert!(peer.calls.iter().any(|call| call.name() == gap.call), "{} {}", peer.name, gap.call);
+                for session in sessions {
+                    assert!(!session.calls().iter().any(|call| call.name() == gap.call), "{} {}", peer.name, gap.call);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_flaw_is_about_a_call_that_is_made() {
         for peer in PEERS {
             for flaw in peer.flaws {
-                assert!(peer.wires.contains(&flaw.wire), "{}", peer.name);
+                assert!(peer.wires.iter().any(|wire| flaw.wires.contains(wire)), "{}", peer.name);
                 assert!(peer.calls.iter().any(|call| call.name() == flaw.call), "{}", peer.name);
             }
         }
