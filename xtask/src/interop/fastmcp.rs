@@ -1,7 +1,7 @@
 //! FastMCP, which is built on version 2 of the Python SDK and has a client and a server of its own.
 
 use crate::interop::call::{ALL, COUNT_SLOWLY, OURS, RECONNECTION};
-use crate::interop::peer::{Era, Gap, Peer, Role, Speak, Wire};
+use crate::interop::peer::{Era, Flaw, Peer, Role, Speak, Wire};
 use crate::interop::program;
 use crate::python::PipPackage;
 
@@ -28,7 +28,7 @@ pub(crate) const SERVER: Peer = Peer {
     version: FASTMCP.version,
     role: Role::Server,
     calls: OURS,
-    gaps: &[Gap {
+    gaps: &[Flaw {
         call: "change",
         wires: &[Wire::Stdio, Wire::Http],
         eras: &[Era::Modern],

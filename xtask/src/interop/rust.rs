@@ -2,13 +2,15 @@
 
 use crate::interop::bench::{Bench, Installed};
 use crate::interop::call::{ALL, OURS};
-use crate::interop::peer::{Era, Flaw, Gap, Outcomes, Peer, Role, Session, Speak, Wire};
+use crate::interop::peer::{Era, Flaw, Outcomes, Peer, Role, Session, Speak, Wire};
 use crate::interop::program;
 
 const RMCP: &str = "rmcp";
 const RMCP_VERSION: &str = "3.11.0";
 const TOWER_MCP: &str = "tower-mcp";
 const TOWER_MCP_VERSION: &str = "0.25.0";
+
+const PROGRESS_ELSEWHERE: &str = "their server sends progress on the stream for what is about no request";
 
 pub(crate) const RMCP_CLIENT: Peer = Peer {
     from: "crates.io",
@@ -51,34 +53,36 @@ pub(crate) const TOWER_MCP_SERVER: Peer = Peer {
     flaws: &[
         Flaw {
             call: "count",
-            wires: &[Wire::Stdio, Wire::Http],
-            words: "their server sends progress apart from the answer, which may overtake it",
+            wires: &[Wire::Stdio],
+            eras: Era::SPOKEN,
+            words: "their server lets the answer overtake progress",
         },
-        Flaw { call: "count", wires: &[Wire::WebSocket], words: "their server tells of no progress on a WebSocket" },
+        Flaw { call: "count", wires: &[Wire::Http], eras: &[Era::Legacy], words: PROGRESS_ELSEWHERE },
+        Flaw {
+            call: "count",
+            wires: &[Wire::WebSocket],
+            eras: Era::SPOKEN,
+            words: "their server tells of no progress on a WebSocket",
+        },
     ],
     gaps: &[
-        Gap {
-            call: "cancel",
-            wires: &[Wire::Http],
-            eras: &[Era::Legacy],
-            words: "their server sends progress on the stream for what is about no request",
-        },
-        Gap {
+        Flaw { call: "cancel", wires: &[Wire::Http], eras: &[Era::Legacy], words: PROGRESS_ELSEWHERE },
+        Flaw {
             call: "cancel",
             wires: &[Wire::WebSocket],
-            eras: &[Era::Modern, Era::Legacy],
+            eras: Era::SPOKEN,
             words: "their server reads nothing from a WebSocket while a call runs",
         },
-        Gap {
+        Flaw {
             call: "question",
             wires: &[Wire::WebSocket],
             eras: &[Era::Legacy],
             words: "their server sends no request on a WebSocket while a call runs",
         },
-        Gap {
+        Flaw {
             call: "change",
             wires: &[Wire::WebSocket],
-            eras: &[Era::Modern, Era::Legacy],
+            eras: Era::SPOKEN,
             words: "their server tells of no changes on a WebSocket",
         },
     ],

@@ -22,6 +22,7 @@ const LACKS_V1: &[(Era, &str)] = &[(Era::Modern, "version 1 of the SDK ends with
 const LOSES_PROGRESS: Flaw = Flaw {
     call: "count",
     wires: &[Wire::Stdio, Wire::WebSocket],
+    eras: Era::SPOKEN,
     words: "their client drops progress that is read in one piece with the answer",
 };
 
