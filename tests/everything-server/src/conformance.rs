@@ -94,7 +94,7 @@ async fn said(context: &Context, key: &str, prompt: &str, tokens: u64) -> Result
     Ok(context.sample(key, params).await?.to_text())
 }
 
-async fn ask_name(context: Context) -> Result<String, ToolError> {
+pub(crate) async fn ask_name(context: Context) -> Result<String, ToolError> {
     Ok(format!("Hello, {}!", text_field(&context, "user_name", "What is your name?", "name").await?))
 }
 

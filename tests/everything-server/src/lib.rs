@@ -3,10 +3,11 @@
 mod asking;
 mod conformance;
 mod gauge;
+mod interop;
 mod tools;
 
 pub use asking::asking_server;
-use mcp_suite::{Limits, Server, implementation};
+use mcp_suite::{Limits, Server, ServerBuilder, implementation};
 
 /// The server. Each call makes a new one, with counters of its own.
 #[must_use]
@@ -24,7 +25,7 @@ pub fn server_with(limits: Limits) -> Server {
     for tool in tools::all() {
         builder = builder.tool(tool);
     }
-    conformance::add_to(builder).build()
+    interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool).build()
 }
 
 /// The examples of the repository's front page compile too.

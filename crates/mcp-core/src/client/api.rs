@@ -468,6 +468,7 @@ impl Client {
         }
         self.0.sessions.store(seen + 1, Ordering::Release);
         listening.begin_anew();
+        router.inbox().found();
         let (uris, log_level) = listening.session();
         for uri in uris {
             self.tell_again::<Subscribe>(&ResourceParams { uri }).await;

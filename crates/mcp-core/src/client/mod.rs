@@ -27,4 +27,5 @@ pub use connect::Verdict;
 pub use duplex::{Connector, Duplex, OneWire};
 pub use listen::{Changed, ListenEnd, Subscription};
 pub use lists::Page;
+pub use tokio_util::sync::CancellationToken;
 pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, about_request};

@@ -121,7 +121,7 @@ impl Routing {
                 Event::Message(..) => tracing::debug!("a response to no request was dropped"),
                 Event::Answered(id) => self.on_answered(id),
                 Event::Lost(error) => self.on_lost(error),
-                Event::Found => self.is_lost = false,
+                Event::Found => self.on_found(),
             }
         }
     }
@@ -243,16 +243,24 @@ impl Routing {
 
     fn on_lost(&mut self, error: Arc<Error>) {
         self.is_lost = true;
-        // Whoever asked is gone.
-        self.running.abort_all();
-        self.by_id.clear();
-        self.waiting.clear();
+        // Whoever asked is gone; elsewhere each question came with a call of its own.
+        if self.transport.is_shared() || error.kind() == ErrorKind::NotInitialized {
+            self.running.abort_all();
+            self.by_id.clear();
+            self.waiting.clear();
+        }
         match self.agreed.get() {
             Some((_, client)) if error.kind() == ErrorKind::NotInitialized => client.renew(),
             Some(_) => self.listening.end(ListenEnd::Lost(error)),
             // The client may yet try another way.
             None => {}
         }
+    }
+
+    fn on_found(&mut self) {
+        self.is_lost = false;
+        self.listening.begin_anew();
+        self.listening.everything_changed();
     }
 
     fn revision(&self) -> Option<Revision> {

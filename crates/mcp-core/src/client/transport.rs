@@ -253,8 +253,8 @@ impl Inbox {
         self.lost.send_replace(Some(Arc::new(error)));
     }
 
-    /// Says that there is a connection, again.
-    pub(crate) fn found(&self) {
+    /// Says that what was lost is there again, and messages come in. Anything may have changed meanwhile.
+    pub fn found(&self) {
         self.lost.send_replace(None);
     }
 

@@ -96,7 +96,9 @@ impl Listener {
             let at_least = match opened {
                 Opened::Stream(events) => {
                     self.past.has_stream();
-                    self.is_lost = false;
+                    if std::mem::take(&mut self.is_lost) {
+                        self.inbox.found();
+                    }
                     self.read(*events).await;
                     None
                 }
