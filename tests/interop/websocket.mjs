@@ -50,7 +50,7 @@ async function agree() {
 await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
 if (socket.protocol !== 'mcp') throw new Error(`the subprotocol is "${socket.protocol}"`);
 report({ revision: await agree() });
-await makeCalls((params, onProgress) => request('tools/call', params, onProgress));
+await makeCalls({ callTool: (params, { onprogress }) => request('tools/call', params, onprogress) });
 const closed = new Promise((resolve) => socket.once('close', resolve));
 socket.close(1000);
 report({ closed: await closed });

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from websockets.asyncio.client import connect
 
+import calls
 from calls import ERA, TARGET, make_calls, report
 
 REVISIONS = {"modern": "2026-07-28", "legacy": "2025-11-25"}
@@ -17,7 +18,7 @@ ENVELOPE = {
 }
 
 
-class Peer:
+class Peer(calls.Peer):
     """One request after another over a socket."""
 
     def __init__(self, socket):
@@ -51,6 +52,12 @@ class Peer:
         await self.send(method="notifications/initialized")
         return revision
 
+    async def call(self, tool, arguments, on_progress):
+        return await self.request("tools/call", {"name": tool, "arguments": arguments}, on_progress)
+
+    def failed(self, result):
+        return getattr(result, "isError", False)
+
 
 async def main():
     # The server is on this machine, whatever proxy the environment names.
@@ -60,10 +67,7 @@ async def main():
     peer = Peer(socket)
     report(revision=await peer.agree())
 
-    def call(tool, arguments, on_progress):
-        return peer.request("tools/call", {"name": tool, "arguments": arguments}, on_progress)
-
-    await make_calls(call, lambda result: getattr(result, "isError", False))
+    await make_calls(peer)
     await socket.close(1000)
     report(closed=socket.close_code)
 

@@ -100,8 +100,17 @@ impl Peer {
 
     /// The everything-server as a process.
     pub(crate) fn stdio() -> Self {
+        Self::process("stdio")
+    }
+
+    /// The server that asks, as a process.
+    pub(crate) fn asking() -> Self {
+        Self::process("asking")
+    }
+
+    fn process(argument: &str) -> Self {
         let mut child = Command::new(everything_server())
-            .arg("stdio")
+            .arg(argument)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -83,6 +83,7 @@ fn limit(limits: Limits, name: &str, value: &str) -> Option<Limits> {
         "queue_messages" => limits.queue_messages(number()?),
         "queue_bytes" => limits.queue_bytes(number()?),
         "subscribed_uris" => limits.subscribed_uris(number()?),
+        "uri_bytes" => limits.uri_bytes(number()?),
         "subscriptions" => limits.subscriptions(number()?),
         "page_size" => limits.page_size(number()?),
         "handler_timeout" => limits.handler_timeout(Some(time()?)),

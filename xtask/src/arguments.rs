@@ -33,6 +33,12 @@ impl Arguments {
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.given.iter().any(|given| given == flag)
     }
+
+    /// What was given after `flag`.
+    pub(crate) fn value(&self, flag: &str) -> Option<&str> {
+        let place = self.given.iter().position(|given| given == flag)?;
+        self.given.get(place + 1).map(String::as_str)
+    }
 }
 
 fn unknown(command: &str, known: &[&str], word: &str) -> String {
@@ -79,6 +85,8 @@ mod tests {
             Arguments::read("bench", &["--rounds N", "--smoke"], &words)
         };
         assert_eq!(read(&["--rounds", "7", "--smoke"]).unwrap().words(), ["--rounds", "7", "--smoke"]);
+        assert_eq!(read(&["--smoke", "--rounds", "7"]).unwrap().value("--rounds"), Some("7"));
+        assert_eq!(read(&["--smoke"]).unwrap().value("--rounds"), None);
         assert_eq!(read(&["--rounds"]).unwrap_err().to_string(), "`bench` knows `--rounds N`, but got no value");
         assert!(read(&["7"]).is_err());
     }

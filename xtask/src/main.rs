@@ -12,6 +12,7 @@ mod interop;
 mod node;
 mod process;
 mod python;
+mod rust;
 mod table;
 mod test;
 mod tidy;
@@ -58,9 +59,9 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "interop",
-        flags: &["--skip-npm"],
+        flags: &["--skip-npm", "--only PEER"],
         about: "clients and servers that we did not write talk to the example ones",
-        run: |arguments| interop::run(arguments.has("--skip-npm")),
+        run: |arguments| interop::run(arguments.has("--skip-npm"), arguments.value("--only")),
     },
     Command {
         name: "fuzz",

@@ -1,7 +1,7 @@
 //! Running other programs: shown before they run, bounded in time where nobody watches them.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -19,10 +19,14 @@ pub(crate) fn cargo() -> Command {
 
 /// The command as one would type it, with the program's folder left out.
 pub(crate) fn shown(command: &Command) -> String {
-    let program = PathBuf::from(command.get_program());
-    let mut words = vec![program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
-    words.join(" ")
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(program(command)).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// The program's name without its folder.
+fn program(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Prints the command, runs it on this terminal, and fails with its exit code if that is not 0.
@@ -61,8 +65,12 @@ pub(crate) fn listen(command: &mut Command, limit: Duration) -> Result<Said> {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     let Some(status) = wait(&mut child, limit).doing(|| format!("waiting for `{}`", shown(command)))? else {
-        let seconds = limit.as_secs();
-        return Err(Error::new(format!("`{}` was still running after {seconds} s and was ended", shown(command))));
+        let (seconds, said) = (limit.as_secs(), text(stdout) + &text(stderr));
+        let last = said.lines().last().unwrap_or("nothing");
+        let program = program(command);
+        return Err(Error::new(format!(
+            "`{program}` was still running after {seconds} s and was ended; its last words: {last}"
+        )));
     };
     Ok(Said { status, stdout: text(stdout), stderr: text(stderr) })
 }
@@ -134,8 +142,8 @@ mod tests {
 
     #[test]
     fn listen_ends_a_program_that_hangs() {
-        let message = listen(&mut shell("exec sleep 30"), Duration::from_millis(50)).err().unwrap().to_string();
-        assert!(message.contains("still running"), "{message}");
+        let message = listen(&mut shell("echo word; exec sleep 30"), Duration::from_secs(1)).err().unwrap().to_string();
+        assert!(message.contains("still running") && message.ends_with("its last words: word"), "{message}");
     }
 
     #[test]

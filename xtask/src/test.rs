@@ -28,7 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: |_| tests() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "conformance suite", run: conformance },
-    Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm).map(|()| Done::Yes) },
+    Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm, None).map(|()| Done::Yes) },
 ];
 
 /// Runs the steps in order.

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, time::Duration};
 
 use mcp_jsonrpc::{ErrorObject, code};
 
-use crate::{Fault, mcp_code};
+use crate::{Fault, mcp_code, shown::shown_within};
 
 /// What went wrong, and whose fault it was.
 ///
@@ -156,11 +156,17 @@ impl Error {
             mcp_code::RESOURCE_NOT_FOUND => ErrorKind::NotFound,
             _ => ErrorKind::InternalError,
         };
-        let message = format!("the peer answered with error {}: {}", object.code, object.message);
+        let message = format!("the peer answered with error {}: {}", object.code, shown_within(&object.message, 1000));
         let mut error = Self::new(kind, message);
         error.0.object = Some(object);
         error.0.blame = Blame::Peer;
         error
+    }
+
+    /// The same error as one of another kind.
+    pub(crate) fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
     }
 
     /// The same error in other words.

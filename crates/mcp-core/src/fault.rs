@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use mcp_jsonrpc::{ByteString, ErrorObject, Raw, code};
 
@@ -18,6 +18,8 @@ pub mod mcp_code {
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// The request speaks a revision that the server does not accept.
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+    /// The user has to visit a web page first (2025-11-25 only).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// No such resource (up to 2025-11-25 only).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
 }
@@ -130,7 +132,7 @@ fn missing_capability(missing: &[ClientCapability], revision: Revision) -> Error
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Data {
-        required_capabilities: std::collections::BTreeMap<&'static str, Raw>,
+        required_capabilities: BTreeMap<&'static str, BTreeMap<&'static str, Raw>>,
     }
     let names: Vec<_> = missing.iter().map(|capability| capability.name()).collect();
     let code = match revision.era() {
@@ -138,7 +140,11 @@ fn missing_capability(missing: &[ClientCapability], revision: Revision) -> Error
         Era::Legacy => code::INVALID_PARAMS,
     };
     let message = format!("The client did not declare a capability that this request needs: {}", names.join(", "));
-    let required_capabilities = names.into_iter().map(|name| (name, Raw::empty_object())).collect();
+    let mut required_capabilities = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (outer, inner) in missing.iter().map(|capability| capability.path()) {
+        let members = required_capabilities.entry(outer).or_default();
+        members.extend(inner.map(|inner| (inner, Raw::empty_object())));
+    }
     with_data(ErrorObject::new(code, message), &Data { required_capabilities })
 }
 
@@ -160,6 +166,16 @@ mod tests {
         assert_eq!(error.code, -32021);
         assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"sampling":{}}}"#);
         assert_eq!(fault.to_error(Revision::LATEST_LEGACY).code, -32602);
+    }
+
+    #[test]
+    fn a_missing_capability_within_another_stands_within_it() {
+        let missing = [ClientCapability::ElicitationUrl, ClientCapability::Roots, ClientCapability::Elicitation];
+        let data = Fault::MissingCapability(missing.to_vec()).to_error(Revision::LATEST).data.unwrap();
+        assert_eq!(data.as_str(), r#"{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}"#);
+        let of = |text: &str| ClientCapability::named_in(&Raw::parse(text).unwrap().decode().unwrap());
+        assert_eq!(of(r#"{"elicitation":{"url":{}}}"#), [ClientCapability::Elicitation, missing[0]]);
+        assert_eq!(of(r#"{"elicitation":{},"roots":null}"#), [ClientCapability::Elicitation]);
     }
 
     #[test]

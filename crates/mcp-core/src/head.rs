@@ -1,9 +1,9 @@
 //! The head of a request's parameters: what routing needs, picked in two shallow scans and shared, not copied.
 
-use mcp_jsonrpc::{ByteString, Members, Raw, RequestId};
+use mcp_jsonrpc::{ByteString, Members, Notification, Raw, RequestId};
 use serde_json::value::RawValue;
 
-use crate::Fault;
+use crate::{Fault, method::notification};
 
 /// The keys of `_meta` that the specification reserves.
 ///
@@ -146,6 +146,14 @@ fn string(whole: &Raw, raw: &RawValue, name: &str) -> Result<ByteString, Fault> 
 
 fn not(name: &str, what: &str) -> Fault {
     Fault::InvalidParams(format!("`{name}` must be {what}").into())
+}
+
+/// The request that is called off, where that is what a notification says.
+///
+/// Specification: *Cancellation*.
+pub(crate) fn cancelled(notification: &Notification, most: usize) -> Option<RequestId> {
+    let params = notification.params.as_ref().filter(|_| notification.method == notification::CANCELLED)?;
+    RequestId::parse_shared(params.member("requestId")?, most).ok()
 }
 
 #[cfg(test)]

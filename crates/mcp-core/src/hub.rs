@@ -73,6 +73,8 @@ struct State {
     is_closed: bool,
     /// What is listened to, and whether it is marked.
     subjects: HashMap<Subject, bool>,
+    /// How many of them are resources.
+    resources: usize,
     /// What is marked, in the order in which it changed.
     marked: VecDeque<Subject>,
 }
@@ -140,8 +142,8 @@ impl Listener {
         // Both locks, so that what is listened to is the same on both sides.
         let (mut listeners, mut state) = (lock(&self.hub.0), self.state());
         let is_new = !state.subjects.contains_key(&subject);
-        let resources = state.subjects.keys().filter(|subject| matches!(subject, Subject::Resource(_)));
-        if is_new && resources.count() >= most {
+        let is_resource = matches!(subject, Subject::Resource(_));
+        if is_new && is_resource && state.resources >= most {
             return false;
         }
         if is_new && !state.is_closed {
@@ -150,6 +152,7 @@ impl Listener {
             if interested.len() == 1 {
                 listeners.note(&subject);
             }
+            state.resources += usize::from(is_resource);
             state.subjects.insert(subject, false);
         }
         true
@@ -159,7 +162,9 @@ impl Listener {
     pub(crate) fn ignore(&self, subject: &Subject) {
         let (mut listeners, mut state) = (lock(&self.hub.0), self.state());
         listeners.forget(subject, self.number);
-        if state.subjects.remove(subject) == Some(true) {
+        let Some(is_marked) = state.subjects.remove(subject) else { return };
+        state.resources -= usize::from(matches!(subject, Subject::Resource(_)));
+        if is_marked {
             state.marked.retain(|marked| marked != subject);
         }
     }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use mcp_jsonrpc::DecodeLimits;
+use tokio::sync::Semaphore;
 
 /// Every bound that the crates of this family keep, with its default.
 ///
@@ -36,7 +37,10 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// The most resources that one legacy session is subscribed to. A server's. Default 1024.
     pub subscribed_uris: usize,
-    /// The most streams that one principal listens to at once, and one shared wire. A server's. Default 64.
+    /// The longest URI that a client listens to, in bytes. A server's. Default 4 KiB.
+    pub uri_bytes: usize,
+    /// The most streams that one principal listens to at once, and one shared wire; a client over HTTP keeps it too.
+    /// Default 64.
     pub subscriptions: usize,
     /// The most streams that are listened to at once. A server's. Default 10,000.
     pub all_subscriptions: usize,
@@ -47,7 +51,7 @@ pub struct Limits {
     /// How long a session lives that has only been initialized. A server's. Default 60 s.
     pub session_provisional: Duration,
     /// For how long an open call or stream holds its session each time it renews it, which it does three times as often.
-    /// Where there are streams, no renewal is shorter. A server's. Default 15 s.
+    /// Where there are streams, no renewal is shorter. At least 10 ms. A server's. Default 15 s.
     pub session_lease: Duration,
     /// The most bytes that a legacy client says of itself in `initialize`, its `clientInfo` and its `capabilities` together,
     /// which its session keeps. A server's. Default 16 KiB.
@@ -55,11 +59,13 @@ pub struct Limits {
     /// The most streams that a session has open for what belongs to no request; a further GET is 409, and with 0 every GET is
     /// 405. A server's. Default 1.
     pub session_streams: usize,
-    /// The most events kept of a session, for clients that lost their connection. A server's. Default 1024.
+    /// The most events kept of a session, for clients that lost their connection or have not opened a stream yet. A server's.
+    /// Default 1024.
     pub session_events: usize,
     /// The most bytes of events kept of a session, but for the newest event. A server's. Default 1 MiB.
     pub session_event_bytes: usize,
-    /// The most bytes of events kept of all sessions. A server's. Default 256 MiB.
+    /// The most bytes of events kept of all sessions; as many again may wait for streams to be opened. Over it, the session
+    /// that keeps most makes room. A server's. Default 256 MiB.
     pub all_event_bytes: usize,
     /// How long events are kept. A server's. Default 5 min.
     pub session_event_age: Duration,
@@ -67,6 +73,8 @@ pub struct Limits {
     pub page_size: usize,
     /// The most pages that a client follows in one list. Default 1000.
     pub max_pages: usize,
+    /// The most bytes of all pages that a client follows in one list. Default 64 MiB.
+    pub list_bytes: usize,
     /// How long a client waits for a reply without hearing of progress. Default 30 s.
     pub request_timeout: Duration,
     /// How long a client waits for a reply at most, with progress. Default 10 min.
@@ -109,6 +117,7 @@ impl Default for Limits {
             queue_messages: 256,
             queue_bytes: 4 << 20,
             subscribed_uris: 1024,
+            uri_bytes: 4 << 10,
             subscriptions: 64,
             all_subscriptions: 10_000,
             sessions: 10_000,
@@ -123,6 +132,7 @@ impl Default for Limits {
             session_event_age: Duration::from_secs(300),
             page_size: 1000,
             max_pages: 1000,
+            list_bytes: 64 << 20,
             request_timeout: Duration::from_secs(30),
             request_timeout_max: Duration::from_secs(600),
             probe_timeout: Duration::from_secs(5),
@@ -156,9 +166,9 @@ macro_rules! setters {
 
 setters! {
     message_bytes: usize, nesting: usize, id_bytes: usize, cursor_bytes: usize, batch: usize, in_flight: usize,
-    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
+    waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, uri_bytes: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
-    all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, request_timeout: Duration,
+    all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, list_bytes: usize, request_timeout: Duration,
     request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }
@@ -172,8 +182,8 @@ impl Limits {
         limits
     }
 
-    /// The same, with 1 in place of every 0 with which nothing could ever move.
-    pub(crate) fn at_least_one(mut self) -> Self {
+    /// The same, with 1 in place of every 0 with which nothing could ever move, and no more turns than can be counted.
+    pub(crate) fn within_reason(mut self) -> Self {
         for bound in [
             &mut self.in_flight,
             &mut self.blocking,
@@ -183,6 +193,10 @@ impl Limits {
         ] {
             *bound = (*bound).max(1);
         }
+        for turns in [&mut self.in_flight, &mut self.blocking] {
+            *turns = (*turns).min(Semaphore::MAX_PERMITS);
+        }
+        self.session_lease = self.session_lease.max(Duration::from_millis(10));
         self
     }
 }

@@ -9,7 +9,12 @@ pub(crate) const SHOWN: usize = 200;
 /// ```
 #[must_use]
 pub fn shown(text: &str) -> String {
-    let start = bounded(text);
+    shown_within(text, SHOWN)
+}
+
+/// The same with another bound, in characters.
+pub(crate) fn shown_within(text: &str, most: usize) -> String {
+    let start = start(text, most);
     let mut shown: String = start.chars().flat_map(char::escape_debug).collect();
     if start.len() < text.len() {
         shown.push('…');
@@ -19,7 +24,11 @@ pub fn shown(text: &str) -> String {
 
 /// Its first 200 characters, as they are.
 pub(crate) fn bounded(text: &str) -> &str {
-    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
+    start(text, SHOWN)
+}
+
+fn start(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]

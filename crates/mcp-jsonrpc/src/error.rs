@@ -48,12 +48,26 @@ impl ErrorObject {
         self
     }
 
-    /// Reads the member; what does not have the shape of an error is kept whole as `data` of an internal error, so
-    /// that the call it answers fails instead of hanging.
+    /// Reads the member; what does not have the shape of an error, and no code either, is kept whole as `data` of an internal
+    /// error, so that the call it answers fails instead of hanging.
     pub(crate) fn lenient(raw: Raw) -> Self {
-        raw.decode()
-            .unwrap_or_else(|_| Self::new(code::INTERNAL_ERROR, "the peer sent a malformed error").with_data(raw))
+        raw.decode().unwrap_or_else(|_| match raw.member("code").and_then(|code| whole(&code)) {
+            Some(code) => {
+                let message = raw.member("message").and_then(|message| message.decode::<String>().ok());
+                let message = message.unwrap_or_else(|| "the peer does not say what is wrong".to_owned());
+                Self { code, message: message.into(), data: raw.member("data").filter(|data| !data.is_null()) }
+            }
+            None => Self::new(code::INTERNAL_ERROR, "the peer sent a malformed error").with_data(raw),
+        })
     }
+}
+
+/// A number without a fraction, however it is written.
+#[expect(clippy::cast_possible_truncation, reason = "it is within what a float holds exactly")]
+fn whole(raw: &Raw) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = || raw.decode::<f64>().ok().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+    raw.decode().ok().or_else(|| float().map(|number| number as i64))
 }
 
 #[cfg(test)]
@@ -65,6 +79,22 @@ mod tests {
         let error = ErrorObject::lenient(Raw::parse("\"no\"").unwrap());
         assert_eq!(error.code, code::INTERNAL_ERROR);
         assert_eq!(error.data.unwrap().as_str(), "\"no\"");
+    }
+
+    #[test]
+    fn an_error_keeps_its_code_whatever_is_beside_it() {
+        for (error, code, message) in [
+            (r#"{"code":-32602}"#, -32602, "the peer does not say what is wrong"),
+            (r#"{"code":-32602,"message":null,"data":null}"#, -32602, "the peer does not say what is wrong"),
+            (r#"{"code":-32602.0,"message":"no"}"#, -32602, "no"),
+            (r#"{"code":1e3,"message":"no"}"#, 1000, "no"),
+            (r#"{"code":1.5,"message":"no"}"#, code::INTERNAL_ERROR, "the peer sent a malformed error"),
+            (r#"{"code":"1","message":"no"}"#, code::INTERNAL_ERROR, "the peer sent a malformed error"),
+            (r#"{"message":"no"}"#, code::INTERNAL_ERROR, "the peer sent a malformed error"),
+        ] {
+            let read = ErrorObject::lenient(Raw::parse(error).unwrap());
+            assert_eq!((read.code, &*read.message), (code, message), "{error}");
+        }
     }
 
     #[test]

@@ -94,7 +94,7 @@ async fn said(context: &Context, key: &str, prompt: &str, tokens: u64) -> Result
     Ok(context.sample(key, params).await?.to_text())
 }
 
-async fn ask_name(context: Context) -> Result<String, ToolError> {
+pub(crate) async fn ask_name(context: Context) -> Result<String, ToolError> {
     Ok(format!("Hello, {}!", text_field(&context, "user_name", "What is your name?", "name").await?))
 }
 
@@ -106,9 +106,12 @@ async fn ask_roots(context: Context) -> Result<String, ToolError> {
     Ok(format!("Found {} root(s)", context.roots("client_roots").await?.len()))
 }
 
+/// Says so only if the state came back with the answer: it knows which request was the first.
 async fn ask_confirmation(context: Context) -> Result<String, ToolError> {
+    let first = context.once("first", async || Ok::<_, ToolError>(context.sequence())).await?;
     let ok = field(&context, "confirm", "Please confirm", "ok", "boolean").await?;
-    Ok(format!("state-ok {ok}"))
+    let has_state = first < context.sequence();
+    Ok(format!("{} {ok}", if has_state { "state-ok" } else { "no state" }))
 }
 
 async fn ask_all(context: Context) -> Result<String, ToolError> {

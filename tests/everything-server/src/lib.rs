@@ -1,10 +1,13 @@
 //! A server that has one of everything: what the tests, the conformance suite and the benchmarks drive.
 
+mod asking;
 mod conformance;
 mod gauge;
+mod interop;
 mod tools;
 
-use mcp_suite::{Limits, Server, implementation};
+pub use asking::asking_server;
+use mcp_suite::{Limits, Server, ServerBuilder, implementation};
 
 /// The server. Each call makes a new one, with counters of its own.
 #[must_use]
@@ -22,7 +25,7 @@ pub fn server_with(limits: Limits) -> Server {
     for tool in tools::all() {
         builder = builder.tool(tool);
     }
-    conformance::add_to(builder).build()
+    interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool).build()
 }
 
 /// The examples of the repository's front page compile too.

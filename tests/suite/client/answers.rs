@@ -291,3 +291,93 @@ async fn what_a_legacy_server_is_told_where_there_is_no_answer() {
     server.done().await;
     drop(client);
 }
+
+/// A user takes longer than a server may: the time does not count, in either era. What the caller allows at most does.
+#[tokio::test(start_paused = true)]
+async fn a_user_who_thinks_runs_no_call_out_of_time() {
+    for era in ERAS {
+        let client = Client::builder(implementation!())
+            .on_elicit(|_| async {
+                tokio::time::sleep(Duration::from_secs(45)).await;
+                ElicitResult::accept(json!({ "name": "Ada" }))
+            })
+            .revisions(revisions_of(era))
+            .connect(server())
+            .await
+            .unwrap();
+        assert_eq!(client.call::<String>("one", ()).await.unwrap(), "Ada", "{era:?}");
+    }
+    let slow = Client::builder(implementation!())
+        .on_elicit(|_| std::future::pending())
+        .revisions(revisions_of(Era::Legacy))
+        .connect(server())
+        .await
+        .unwrap();
+    let options = CallOptions::new().at_most(Duration::from_secs(100));
+    let begun = tokio::time::Instant::now();
+    let error = slow.call_with::<String>("one", (), options).await.unwrap_err();
+    assert_eq!((error.kind(), begun.elapsed().as_secs()), (ErrorKind::Timeout, 100));
+}
+
+/// A call that needs pages visited first is made again when the server says that they are.
+///
+/// Specification: *2025-11-25, Elicitation, URL Elicitation Required Error*.
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_until_the_pages_that_it_needs_are_visited() {
+    let page = |id: &str| json!({ "mode": "url", "elicitationId": id, "url": "https://x", "message": id });
+    let required = |pages: &[Value]| {
+        let error = json!({ "code": -32042, "message": "log in", "data": { "elicitations": pages } });
+        vec![expect(json!({ "method": "tools/call" })), send(json!({ "id": "$id", "error": error }))]
+    };
+    let done = |id: &str| {
+        let params = json!({ "elicitationId": id });
+        vec![
+            crate::peer::memory::wait(Duration::from_secs(60)),
+            send(json!({ "method": "notifications/elicitation/complete", "params": params })),
+        ]
+    };
+    let script = [
+        required(&[page("yes-1"), page("yes-2")]),
+        done("yes-2"),
+        done("yes-1"),
+        answers("a", "b"),
+        required(&[page("yes-3"), page("no")]),
+        required(&[]),
+        required(&[json!({ "mode": "form", "message": "?" })]),
+        required(&[page("yes-4")]),
+    ];
+    let client = Client::builder(implementation!())
+        .on_elicit_url(|asked: ElicitParams| async move {
+            Ok(if asked.message == "no" { ElicitResult::decline() } else { ElicitResult::agree() })
+        })
+        .connect(ScriptedPeer::of(Era::Legacy, script.concat()))
+        .await
+        .unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    // The user will not, the server does not say where to, or never that it is done.
+    for _ in 0..4 {
+        let error = client.call::<String>("a", ()).await.unwrap_err();
+        assert_eq!(error.object().unwrap().code, -32042);
+    }
+}
+
+/// A default that its own field would refuse is no default, and spoils no answer.
+#[tokio::test(start_paused = true)]
+async fn a_default_that_does_not_fit_is_left_out() {
+    let properties = json!({
+        "a": { "type": "number", "default": "x" }, "b": { "type": "string", "default": null }, "c": { "type": "integer", "default": 3 },
+    });
+    let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": properties } });
+    let script = vec![
+        send(json!({ "id": "q", "method": "elicitation/create", "params": params })),
+        expect(json!({ "id": "q", "result": { "action": "accept", "content": { "c": 3 } } })),
+    ];
+    let peer = ScriptedPeer::of(Era::Legacy, script);
+    let client = Client::builder(implementation!())
+        .on_elicit(|_| async { ElicitResult::accept(json!({})) })
+        .connect(peer.clone())
+        .await
+        .unwrap();
+    peer.heard(opening_length(Era::Legacy) + 1).await;
+    drop(client);
+}

@@ -89,6 +89,46 @@ async fn c133_dropping_a_call_cancels_it_once_and_its_answer_is_ignored() {
     }
 }
 
+/// A token ends its call at once with that reason, and the server is told once.
+#[tokio::test(start_paused = true)]
+async fn c133_a_cancelled_token_ends_its_call_and_no_other() {
+    for era in ERAS {
+        let id = first_call(era);
+        let mut script = vec![
+            expect_as("$call", json!({ "id": id, "method": "tools/call" })),
+            expect(json!({ "id": id + 1, "method": "tools/call" })),
+            expect(json!({ "method": "notifications/cancelled", "params": { "requestId": id } })),
+            send(json!({ "id": "$call", "result": text("late") })),
+            send(json!({ "id": "$call", "error": { "code": -32800, "message": "Request cancelled" } })),
+            send(json!({ "id": id + 1, "result": text("other") })),
+        ];
+        script.extend(answers("a", "b"));
+        let (client, peer) = connected(era, script).await;
+        let token = tokio_util::sync::CancellationToken::new();
+        let start = Instant::now();
+        let options = CallOptions::new().cancel_with(token.clone());
+        let (given_up, other, ()) = tokio::join!(
+            biased;
+            client.call_with::<String>("slow", (), options),
+            client.call::<String>("other", ()),
+            async {
+                peer.heard(opening_length(era) + 2).await;
+                token.cancel();
+                token.cancel();
+            }
+        );
+        let error = given_up.unwrap_err();
+        assert_eq!((error.kind(), error.blame()), (ErrorKind::RequestCancelled, Blame::Caller), "{era:?}");
+        assert_eq!((other.unwrap(), start.elapsed()), ("other".to_owned(), Duration::ZERO));
+        // Cancelled before it is begun, it is not sent.
+        let options = CallOptions::new().cancel_with(token);
+        let error = client.call_with::<String>("never", (), options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RequestCancelled);
+        assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+        peer.done().await;
+    }
+}
+
 /// What is answered is not cancelled, and what was never sent neither.
 #[tokio::test(start_paused = true)]
 async fn c133_only_what_is_in_flight_is_cancelled() {
@@ -177,6 +217,32 @@ fn silent_tools(request: &Request) -> Answer {
         "tools/call" if request.body["params"]["name"] == "a" => Answer::result(text("b")),
         "tools/call" => Answer::silence(),
         _ => Answer::status(202),
+    }
+}
+
+/// A pool may replace a connection that is closed already, and must not repeat what was read on one that closes now.
+#[tokio::test]
+async fn c136_over_http_a_call_that_was_read_is_not_sent_again() {
+    let half = Answer::new(200, "application/json", r#"{"jsonrpc":"2.0","#).broken_off();
+    for answer in [Answer::hang_up(), half, Answer::events(": begun\n\n").broken_off(), Answer::status(503)] {
+        for era in ERAS {
+            let answer = answer.clone();
+            let rule = move |request: &Request| match request.body["params"]["name"].as_str() {
+                Some("pay") => answer.clone(),
+                _ => Answer::result(text("b")),
+            };
+            let server = match era {
+                Era::Modern => HttpPeer::start(http::modern(rule)).await,
+                _ => HttpPeer::start(http::with_session(http::legacy("2025-11-25", rule))).await,
+            };
+            let client = soon(connect_in(era, Http::new(server.url()))).await.unwrap();
+            // On a connection that was used before.
+            assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+            soon(client.call::<String>("pay", ())).await.unwrap_err();
+            assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+            let paid = server.requests().into_iter().filter(|request| request.body["params"]["name"] == "pay").count();
+            assert_eq!(paid, 1, "{era:?}");
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use mcp_suite::{
     Blame, Client, Error, ErrorKind, Server, Tool, ToolError, client::CallOptions, http::Http, implementation,
 };
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::peer::{
-    http::{Answer, HttpPeer},
+    http::{self, Answer, HttpPeer},
     memory::close,
 };
 
@@ -59,7 +60,6 @@ async fn each_kind_is_met_as_it_should_be() {
 
     // The caller asked for what cannot be.
     let client = everything().await.unwrap();
-    meet(client.ping().await.unwrap_err(), ErrorKind::MethodNotFound, Blame::Caller);
     meet(client.call::<()>("add", json!([])).await.unwrap_err(), ErrorKind::InvalidParams, Blame::Caller);
     meet(client.call::<()>("add", "text").await.unwrap_err(), ErrorKind::InvalidParams, Blame::Caller);
     meet(client.call::<()>("add", unwritable()).await.unwrap_err(), ErrorKind::InvalidParams, Blame::Caller);
@@ -86,6 +86,12 @@ async fn each_kind_is_met_as_it_should_be() {
         let options = CallOptions::new().timeout(Duration::from_millis(50));
         let late = client.call_with::<()>("sleep", json!({ "ms": 60_000 }), options).await.unwrap_err();
         meet(late, ErrorKind::Timeout, Blame::Transport);
+        let token = CancellationToken::new();
+        token.cancel();
+        let options = CallOptions::new().cancel_with(token);
+        let given_up = client.call_with::<()>("sleep", json!({ "ms": 60_000 }), options).await.unwrap_err();
+        meet(given_up, ErrorKind::RequestCancelled, Blame::Caller);
+        meet(client.read_resource("x:none").await.unwrap_err(), ErrorKind::NotFound, Blame::Peer);
         client.disconnect().await;
         meet(client.call::<()>("add", ()).await.unwrap_err(), ErrorKind::TransportClosed, Blame::Caller);
     }
@@ -106,6 +112,11 @@ async fn each_kind_is_met_as_it_should_be() {
     let server = HttpPeer::start(|_| Answer::status(401)).await;
     meet(soon(over_http(&server.url())).await.unwrap_err(), ErrorKind::Unauthorized, Blame::Peer);
 
+    let forgetful = http::with_session(http::legacy("2025-11-25", |_| Answer::status(404)));
+    let server = HttpPeer::start(forgetful).await;
+    let client = soon(over_http(&server.url())).await.unwrap();
+    meet(soon(client.call::<()>("a", ())).await.unwrap_err(), ErrorKind::NotInitialized, Blame::Peer);
+
     // The two sides have no revision in common.
     let narrow = Server::builder(implementation!()).revisions([mcp_suite::Revision::V2024_11_05]).build();
     let newer = Client::builder(implementation!()).revisions([mcp_suite::Revision::V2026_07_28]);
@@ -120,9 +131,9 @@ async fn each_kind_is_met_as_it_should_be() {
     let server = Server::builder(implementation!()).tool(Tool::new("a", tool)).build();
     meet(server.tools().add(Tool::new("a", tool)).unwrap_err(), ErrorKind::DuplicateRegistration, Blame::Caller);
 
-    // Nothing raises these yet: `RequestCancelled`, `NotInitialized`, `AlreadyConnected`.
+    // Nothing raises `AlreadyConnected` yet.
     let kinds: std::collections::HashSet<_> = met.into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(kinds.len(), 12);
+    assert_eq!(kinds.len(), 14);
 }
 
 /// A value that JSON cannot have: a map whose keys are lists.
@@ -164,5 +175,28 @@ fn the_kinds_have_their_names() {
         (ErrorKind::HandlerFailed, "MCP.HANDLER_FAILED"),
     ] {
         assert_eq!(kind.code(), code);
+    }
+}
+
+/// The eras tell by different codes that there is no such resource; what a server adds to them is kept.
+#[tokio::test(start_paused = true)]
+async fn c167_a_resource_that_is_not_there_is_told_in_either_code() {
+    let data = json!({ "uri": "x:none" });
+    for era in ERAS {
+        for code in [-32002, -32602] {
+            for data in [data.clone(), json!({ "uri": "x:other" }), json!(null)] {
+                // Parameters may be wrong in other ways, too.
+                let is_it = code == -32002 || data["uri"] == "x:none";
+                let kind = if is_it { ErrorKind::NotFound } else { ErrorKind::InvalidParams };
+                let error = json!({ "code": code, "message": "Resource not found", "data": data });
+                let script =
+                    [expect(json!({ "method": "resources/read" })), send(json!({ "id": "$id", "error": error }))];
+                let (client, _peer) = connected(era, script).await;
+                let error = client.read_resource("x:none").await.unwrap_err();
+                assert_eq!((error.kind(), error.blame()), (kind, Blame::Peer), "{era:?}");
+                let told = error.object().unwrap().data.as_ref().map(|data| data.decode::<Value>().unwrap());
+                assert_eq!(told, Some(data).filter(|data| !data.is_null()));
+            }
+        }
     }
 }

@@ -222,21 +222,20 @@ async fn c072_a_redirect_within_the_origin_keeps_method_body_and_headers() {
 async fn c072_a_redirect_to_another_origin_is_an_error_that_names_it() {
     for status in [301, 302, 303, 307, 308] {
         let other = HttpPeer::start(|_| Answer::result(discovered())).await;
-        let location = format!("{}/elsewhere", other.origin());
-        let to = location.clone();
+        let to = format!("{}/elsewhere", other.origin());
         let server = HttpPeer::start(move |_| Answer::status(status).header("Location", &to)).await;
         let authorization = ::http::HeaderValue::from_static("Bearer t");
         for era in ERAS {
             let transport = Http::new(server.url()).header(::http::header::AUTHORIZATION, authorization.clone());
             let error = soon(connect_in(era, transport)).await.unwrap_err();
-            assert!(error.to_string().contains(&location), "{status}: {error}");
+            assert!(error.to_string().contains(&other.origin()), "{status}: {error}");
             assert!(error.to_string().contains(&status.to_string()), "{error}");
             assert_eq!(other.requests().len(), 0, "{status}");
         }
         // The same host by another name, and with another scheme, are other origins too.
         let port = server.url().rsplit_once(':').unwrap().1.replace("/mcp", "");
-        for elsewhere in [format!("http://localhost:{port}/x"), format!("https://127.0.0.1:{port}/x")] {
-            let to = elsewhere.clone();
+        for elsewhere in [format!("http://localhost:{port}"), format!("https://127.0.0.1:{port}")] {
+            let to = format!("{elsewhere}/x");
             let server = HttpPeer::start(move |_| Answer::status(status).header("Location", &to)).await;
             let error = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap_err();
             assert!(error.to_string().contains(&elsewhere), "{status}: {error}");
@@ -246,7 +245,7 @@ async fn c072_a_redirect_to_another_origin_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn c072_a_redirect_that_would_lose_the_body_is_an_error_that_names_the_target() {
+async fn c072_a_redirect_that_would_lose_the_body_is_an_error_that_names_the_origin() {
     for status in [300, 301, 302, 303] {
         let server = HttpPeer::start(move |request: &Request| match request.path.as_str() {
             "/mcp" => Answer::status(status).header("Location", "/elsewhere"),
@@ -254,7 +253,7 @@ async fn c072_a_redirect_that_would_lose_the_body_is_an_error_that_names_the_tar
         })
         .await;
         let error = soon(over_http(&server.url())).await.unwrap_err();
-        assert!(error.to_string().contains("/elsewhere"), "{status}: {error}");
+        assert!(error.to_string().contains(&server.origin()), "{status}: {error}");
         assert!(server.requests().iter().all(|request| request.path == "/mcp"), "{status}");
     }
 }
@@ -263,8 +262,28 @@ async fn c072_a_redirect_that_would_lose_the_body_is_an_error_that_names_the_tar
 async fn c072_a_redirect_to_itself_comes_to_an_end() {
     let server = HttpPeer::start(|_| Answer::status(307).header("Location", "/mcp")).await;
     let error = soon(connect_in(Era::Modern, Http::new(server.url()))).await.unwrap_err();
-    assert!(error.to_string().contains("/mcp"), "{error}");
+    assert!(error.to_string().contains(&server.origin()), "{error}");
     assert!(server.requests().len() <= 11, "{}", server.requests().len());
+}
+
+/// Servers repeat the URL that they were asked for, and that may have a key in it.
+#[tokio::test]
+async fn where_a_redirect_points_is_told_without_what_may_be_secret_in_it() {
+    for (location, told) in [
+        ("https://user:secret@example.com:8443/secret?key=secret#secret".to_owned(), "https://example.com:8443"),
+        ("/secret?key=secret".to_owned(), "http://127.0.0.1:"),
+        ("secret:secret".to_owned(), "no origin"),
+        ("https://secret[/secret".to_owned(), "no URL"),
+        ("https://:secret".to_owned(), "no URL"),
+        (format!("https://{}.example.com/secret", "x".repeat(10_000)), "https://xxx"),
+    ] {
+        let to = location.clone();
+        let server = HttpPeer::start(move |_| Answer::status(301).header("Location", &to)).await;
+        let error = soon(connect_in(Era::Modern, Http::new(server.url()))).await.unwrap_err();
+        let said = format!("{error} {error:?}");
+        assert!(said.contains(told) && said.contains("301"), "{location}: {said}");
+        assert!(!said.contains("secret") && said.len() < 2000, "{location}: {said}");
+    }
 }
 
 /// A redirect without a target, or of a call in the middle of things, fails that request.

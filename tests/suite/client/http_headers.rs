@@ -197,3 +197,25 @@ async fn a_busy_server_says_when_to_ask_again() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     assert_eq!(server.requests().len(), 1);
 }
+
+/// What this client cannot inflate it does not ask for; a server that sends it all the same is told so at once.
+#[tokio::test]
+async fn c075_no_encoding_is_asked_for_that_cannot_be_read() {
+    let server = of_every_kind().await;
+    for request in requests_of_every_kind(&server, Http::new(server.url())).await {
+        let asked = request.header("accept-encoding").unwrap_or("identity");
+        assert_eq!(asked, "identity", "{} {}", request.verb, request.method());
+        assert_eq!(request.header("content-encoding"), None);
+    }
+    let zipped = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for media_type in ["application/json", "text/event-stream"] {
+        let answer = Answer::new(200, media_type, zipped).header("Content-Encoding", "gzip");
+        let server = HttpPeer::start(http::modern(move |_| answer.clone())).await;
+        let client = soon(over_http(&server.url())).await.unwrap();
+        let error = soon(client.call::<String>("a", ())).await.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::ProtocolInvalid | ErrorKind::TransportClosed),
+            "{media_type}: {error}"
+        );
+    }
+}

@@ -129,6 +129,31 @@ async fn a_refused_handshake_is_tried_on_the_old_transport() {
     }
 }
 
+/// What has no data is no message, and what is no message harms nothing: not on this stream either.
+#[tokio::test]
+async fn c086_an_event_without_data_is_no_message_on_the_old_transport() {
+    let warnings = crate::peer::log::Warnings::listen();
+    let server = by_hand(
+        "retry: 1500\n\nid: s1/0\ndata:\n\nevent: endpoint\ndata: /messages?session=1\n\nid: s1/1\ndata:\n\n",
+        405,
+    )
+    .await;
+    let client = server.connect().await;
+    for odd in [
+        "id: s1/2\nretry: 1500\ndata:\n\n",
+        ": comment\n\n",
+        "event: message\ndata: \n\n",
+        "data: no JSON\n\n",
+        "event: hologram\ndata: {}\n\n",
+    ] {
+        server.say.send(odd.to_owned()).unwrap();
+    }
+    let call = tokio::spawn(async move { client.call::<String>("a", ()).await });
+    server.answer("tools/call", text("b")).await;
+    assert_eq!(soon(call).await.unwrap().unwrap(), "b");
+    assert!(warnings.lines().is_empty(), "{:?}", warnings.lines());
+}
+
 #[tokio::test]
 async fn progress_comes_on_the_stream_too_and_a_call_that_is_given_up_is_cancelled() {
     let server = by_hand(ENDPOINT, 405).await;
@@ -207,7 +232,8 @@ async fn what_is_no_server_of_that_kind_is_not_spoken_to() {
         Answer::new(200, "text/html", ENDPOINT),
         Answer::events(""),
         Answer::events("data: {}\n\n").without_end(),
-        Answer::events("id: 1\ndata:\n\n").then(Duration::ZERO, ENDPOINT),
+        Answer::events("id: 1\ndata:\n\n").without_end(),
+        Answer::events("data: {}\n\n").then(Duration::ZERO, ENDPOINT),
         Answer::events(": hello\n\n").without_end(),
         Answer::events("event: endpoint\ndata: /messages\n").without_end(),
         Answer::events("x".repeat(5 << 20)).without_end(),

@@ -3,11 +3,15 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
-use mcp_suite::http::Http;
+use mcp_http::Routes;
+use mcp_suite::{Blame, ErrorKind, Limits, Server, Tool, ToolError, http::Http, types::NotificationFilter};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::*;
-use crate::peer::http::{self, Answer, HttpPeer, Request};
+use crate::{
+    http::Served,
+    peer::http::{self, Answer, HttpPeer, Request},
+};
 
 /// Over how many connections POSTs came.
 fn connections(server: &HttpPeer) -> usize {
@@ -117,4 +121,45 @@ async fn a_response_that_does_not_end_costs_its_connection_and_no_time() {
         assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
     }
     server.given_up("tools/call").await;
+}
+
+/// Whoever listens does so for as long as it likes, and must not keep calls from their turn.
+#[tokio::test]
+async fn whoever_listens_takes_no_turn_of_a_call() {
+    let server = listened_to().await;
+    let http = Http::new(format!("http://{}/mcp", server.address)).calls_at_once(1);
+    let client = soon(Client::connect(http)).await.unwrap();
+    let filter = || NotificationFilter::new().tools();
+    let _all =
+        join_all((0..3).map(|_| client.listen(filter()))).await.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    soon(client.call::<()>("one", ())).await.unwrap();
+}
+
+/// A client keeps a bound of its own to the streams that it listens to, and says so.
+#[tokio::test]
+async fn no_more_streams_are_listened_to_than_the_limit_says() {
+    let server = listened_to().await;
+    let http = Http::new(format!("http://{}/mcp", server.address));
+    let client = Client::builder(implementation!()).limits(Limits::default().subscriptions(2)).connect(http);
+    let client = soon(client).await.unwrap();
+    let listen = || soon(client.listen(NotificationFilter::new().tools()));
+    let (first, _second) = (listen().await.unwrap(), listen().await.unwrap());
+    let error = listen().await.unwrap_err();
+    assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller));
+    assert!(error.to_string().contains("2 streams"), "{error}");
+    // One that ends makes room.
+    drop(first);
+    soon(async {
+        while listen().await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// A server of ours, with a tool.
+async fn listened_to() -> Served {
+    let tool = Tool::new("one", || async { Ok::<_, ToolError>(()) });
+    let server = Server::builder(implementation!()).tool(tool).build();
+    Served::with(Routes::new(server), "127.0.0.1").await
 }

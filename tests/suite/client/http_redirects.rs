@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
-use mcp_suite::http::Http;
+use mcp_suite::{Blame, ErrorKind, http::Http};
 use tokio::time::sleep;
 
 use super::*;
@@ -95,18 +95,28 @@ async fn c072_what_would_not_be_the_same_request_is_not_followed() {
     }
 }
 
-/// A client of a user's own can keep to the same rules.
+/// Whatever else a user says of the HTTP client: it knows the headers that may go to no other origin.
 #[tokio::test]
-async fn c072_a_client_of_ones_own_may_have_the_same_rules() {
-    use mcp_suite::http::reqwest;
+async fn c072_a_client_of_ones_own_follows_no_other_redirects() {
+    use mcp_suite::http::reqwest::{Client, redirect::Policy};
 
     let other = HttpPeer::start(|_| Answer::status(200)).await;
-    let client = reqwest::Client::builder().redirect(Http::redirects()).user_agent("mine").build().unwrap();
-    let server = redirecting("POST", 307, format!("{}/mcp", other.origin())).await;
-    let error = soon(connect_in(Era::Legacy, secretive(&server.url()).client(client.clone()))).await.unwrap_err();
-    assert_eq!(error.status(), Some(307));
-    assert!(other.requests().is_empty());
+    let builder = || Client::builder().redirect(Policy::limited(10)).user_agent("mine");
+    let theirs = |url: &str| secretive(url).client_with(builder()).unwrap();
+    for status in [301, 302, 303, 307, 308] {
+        let server = redirecting("POST", status, format!("{}/mcp", other.origin())).await;
+        let error = soon(connect_in(Era::Legacy, theirs(&server.url()))).await.unwrap_err();
+        assert_eq!(error.status(), Some(status));
+    }
+    assert!(other.requests().is_empty() && other.gets().is_empty());
     let server = redirecting("POST", 307, "/mcp/".into()).await;
-    soon(connect_in(Era::Legacy, secretive(&server.url()).client(client))).await.unwrap();
+    soon(connect_in(Era::Legacy, theirs(&server.url()))).await.unwrap();
     assert!(server.requests().iter().all(|request| request.header("user-agent") == Some("mine")));
+}
+
+#[tokio::test]
+async fn a_client_of_ones_own_that_cannot_be_made_is_an_error() {
+    let builder = mcp_suite::http::reqwest::Client::builder().user_agent("a\nb");
+    let error = Http::new("http://127.0.0.1:1/").client_with(builder).unwrap_err();
+    assert_eq!((error.kind(), error.blame()), (ErrorKind::InvalidParams, Blame::Caller), "{error}");
 }

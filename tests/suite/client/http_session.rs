@@ -2,13 +2,14 @@
 //!
 //! Specification: *2025-11-25, Transports, Session Management*.
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use mcp_suite::{
     Blame, Error, ErrorKind, Limits,
     client::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Transport},
     http::Http,
     jsonrpc::{Message, Notification, Request as Call, RequestId},
 };
+use tokio::time::sleep;
 
 use super::*;
 use crate::peer::http::{self, Answer, HttpPeer, Request};
@@ -130,4 +131,62 @@ async fn the_end_of_a_session_is_told_once_and_need_not_be_welcome() {
         assert_eq!(ended[0].header("mcp-session-id"), Some("s-1"));
         assert_eq!(ended[0].header("mcp-protocol-version"), Some("2025-11-25"));
     }
+}
+
+/// A server that shakes hands as long as `shakes`, and whose session nobody but the client ends.
+async fn with_session_of(shakes: bool) -> HttpPeer {
+    let rule = http::with_session(http::legacy("2025-11-25", |_| Answer::result(text("b"))));
+    HttpPeer::start(move |request: &Request| match request.method() {
+        "notifications/initialized" if !shakes => Answer::silence(),
+        _ if request.verb == "DELETE" => Answer::status(204).after(Duration::from_millis(200)),
+        _ => rule(request),
+    })
+    .await
+}
+
+/// The session's name, as often as its end was told.
+async fn ended(server: &HttpPeer) {
+    server.until("the session ends", |seen| seen.iter().any(|request| request.verb == "DELETE")).await;
+    let told: Vec<_> = server.requests().into_iter().filter(|request| request.verb == "DELETE").collect();
+    assert_eq!((told.len(), told[0].header("mcp-session-id")), (1, Some("s-1")));
+}
+
+/// Servers bound their sessions, and one that nobody ends takes the place of another.
+#[tokio::test]
+async fn a_session_ends_however_its_client_is_left() {
+    // The last of its clones is dropped, with a call under way or not.
+    for calls in [false, true] {
+        let server = with_session_of(true).await;
+        let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+        let clone = client.clone();
+        drop(client);
+        assert_eq!(soon(clone.call::<String>("a", ())).await.unwrap(), "b");
+        if calls {
+            assert!(clone.call::<String>("a", ()).now_or_never().is_none());
+        }
+        drop(clone);
+        ended(&server).await;
+    }
+
+    // The connection is given up in the middle of the handshake.
+    let server = with_session_of(false).await;
+    tokio::select! {
+        outcome = connect_in(Era::Legacy, Http::new(server.url())) => panic!("{outcome:?}"),
+        () = server.until("the session is there", |seen| seen.iter().any(is_initialized)) => {}
+    }
+    ended(&server).await;
+
+    // Nobody waits for the end of a disconnection.
+    let server = with_session_of(true).await;
+    let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+    assert!(client.disconnect().now_or_never().is_none());
+    ended(&server).await;
+    soon(client.disconnect()).await;
+    drop(client);
+    sleep(Duration::from_millis(300)).await;
+    ended(&server).await;
+}
+
+fn is_initialized(request: &Request) -> bool {
+    request.method() == "notifications/initialized"
 }

@@ -165,6 +165,48 @@ async fn a_flood_of_changes_is_one_change_and_delays_no_call() {
     assert!(silence.is_err(), "{silence:?}");
 }
 
+/// Whoever lists anew at each change lists at most twice for a burst: while it lists, any number of changes are one.
+#[tokio::test(start_paused = true)]
+async fn c142_a_burst_of_changes_leads_to_two_lists_at_most() {
+    const BURST: usize = 200;
+    let offers = json!({ "tools": { "listChanged": true } });
+    for era in ERAS {
+        let note = move |_: usize| {
+            let meta = r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}"#;
+            format!(r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{meta}}}"#).into()
+        };
+        let listed = [
+            expect(json!({ "method": "tools/list" })),
+            // Half of them come before the first list is answered, and half with it.
+            flood(BURST / 2, note),
+            send(json!({ "id": "$id", "result": { "tools": [] } })),
+        ];
+        let again =
+            [expect(json!({ "method": "tools/list" })), send(json!({ "id": "$id", "result": { "tools": [] } }))];
+        let mut opening = match era {
+            Era::Modern => [mcp_test::script::modern(), acknowledged(&json!({ "toolsListChanged": true }))].concat(),
+            _ => {
+                let mut result = initialized(Revision::LATEST_LEGACY.as_str());
+                result["capabilities"] = offers.clone();
+                let mut opening = mcp_test::script::legacy();
+                opening[3] = send(json!({ "id": "$id", "result": result }));
+                opening
+            }
+        };
+        opening.push(flood(BURST / 2, note));
+        let script = [opening, listed.to_vec(), again.to_vec(), vec![rest()]].concat();
+        let peer = ScriptedPeer::new(script);
+        let client = Client::connect(peer.clone()).await.unwrap();
+        let mut changes = client.listen(NotificationFilter::new().tools()).await.unwrap();
+        while let Ok(changed) = tokio::time::timeout(Duration::from_secs(60), changes.next()).await {
+            assert_eq!(changed, Some(Changed::Tools), "{era:?}");
+            client.tools().await.unwrap();
+        }
+        let lists = peer.methods().iter().filter(|method| *method == "tools/list").count();
+        assert!((1..=2).contains(&lists), "{lists} lists for {BURST} changes in {era:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_agrees_or_refuses_fails_the_listening() {
     let silent = ScriptedPeer::modern([expect(json!({ "method": "subscriptions/listen" })), rest()]);
@@ -220,5 +262,41 @@ async fn a_page_and_a_stream_are_what_the_whole_list_is() {
             }
         }
         assert_eq!((all.len(), names(&streamed), names(&paged)), (25, all.clone(), all), "{era:?}");
+    }
+}
+
+/// Whoever listens to the whole hears of its parts, whoever else listens to these.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_changes_is_told_as_itself_and_as_the_whole() {
+    let changed = |uri: &str| json!({ "method": "notifications/resources/updated", "params": { "uri": uri } });
+    let peer = ScriptedPeer::new([crate::peer::memory::serve(move |message| {
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => {
+                return vec![json!({ "id": message["id"], "error": { "code": -32601, "message": "" } })];
+            }
+            "initialize" => {
+                let mut result = initialized("2025-11-25");
+                result["capabilities"] = json!({ "tools": {}, "resources": { "subscribe": true } });
+                result
+            }
+            "tools/call" => {
+                let uri = message["params"]["name"].as_str().unwrap_or_default();
+                return vec![changed(uri), json!({ "id": message["id"], "result": text("") })];
+            }
+            _ => json!({}),
+        };
+        vec![json!({ "id": message["id"], "result": result })]
+    })]);
+    let client = Client::connect(peer).await.unwrap();
+    let mut whole = client.subscribe("x:a").await.unwrap();
+    let mut part = client.subscribe("x:a/b").await.unwrap();
+    client.call_raw("x:a/b", ()).await.unwrap();
+    assert_eq!(next(&mut whole).await, Some(Changed::Resource("x:a".into())));
+    assert_eq!(next(&mut part).await, Some(Changed::Resource("x:a/b".into())));
+    // What only begins alike is something else.
+    for (uri, is_heard) in [("x:ab", false), ("x:a#b", true), ("x:a?b", true), ("x:b/x:a", false), ("x:a", true)] {
+        client.call_raw(uri, ()).await.unwrap();
+        let heard = tokio::time::timeout(Duration::from_secs(1), whole.next()).await;
+        assert_eq!(heard.is_ok(), is_heard, "{uri}");
     }
 }

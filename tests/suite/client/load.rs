@@ -9,19 +9,25 @@ use std::{
 };
 
 use mcp_suite::{
-    Client, Error, ErrorKind, Limits,
+    Client, Error, ErrorKind, Limits, Server, Tool, ToolError,
     client::{CallOptions, Inbox, IntoTransport, Outgoing, Replies, Transport},
     http::Http,
     implementation,
     jsonrpc::Bytes,
+    ws::Ws,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
-use tokio::task::JoinSet;
+use tokio::{sync::Barrier, task::JoinSet};
 
 use super::*;
-use crate::peer::{
-    http::{self, Answer, HttpPeer, Request},
-    memory::{expect_as, flood, serve, wait},
+use crate::{
+    peer::{
+        http::{self, Answer, HttpPeer, Request},
+        memory::{expect_as, flood, serve, wait},
+    },
+    ws::Served as WsServed,
 };
 
 const CALLS: usize = 32;
@@ -114,6 +120,59 @@ async fn ten_thousand_calls_over_http_are_all_answered_each_with_its_own() {
         }
         calls.join_all().await;
         soon(client.disconnect()).await;
+    }
+}
+
+/// A server whose tool answers with its number, once so many calls are there at once.
+fn gathering(count: usize) -> Server {
+    #[derive(Deserialize, JsonSchema)]
+    struct Number {
+        number: usize,
+    }
+    let all = Arc::new(Barrier::new(count));
+    let tool = move |Number { number }: Number| {
+        let all = all.clone();
+        async move {
+            all.wait().await;
+            Ok::<_, ToolError>(number)
+        }
+    };
+    let limits = Limits::default().in_flight(count);
+    Server::builder(implementation!()).limits(limits).tool(Tool::new("number", tool)).build()
+}
+
+/// As many calls at once as the server waits for, each of which must get its own answer.
+async fn gather(transport: impl IntoTransport, era: Era, count: usize) {
+    let limits = Limits::default().request_timeout(Duration::from_secs(300));
+    let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == era);
+    let client = Client::builder(implementation!()).limits(limits).revisions(revisions);
+    let client = client.connect(transport).await.unwrap();
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        let client = client.clone();
+        calls.spawn(async move {
+            let answer: usize = client.call("number", json!({ "number": number })).await.unwrap();
+            assert_eq!(answer, number);
+        });
+    }
+    calls.join_all().await;
+    client.disconnect().await;
+}
+
+const MANY: usize = 10_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_calls_in_memory_are_all_answered_each_with_its_own() {
+    for era in ERAS {
+        gather(gathering(MANY), era, MANY).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_calls_over_websocket_are_all_answered_each_with_its_own() {
+    for era in ERAS {
+        let served = WsServed::start(gathering(MANY)).await;
+        gather(Ws::new(served.url()), era, MANY).await;
     }
 }
 

@@ -177,6 +177,39 @@ async fn c101_a_name_that_no_header_can_carry_is_wrapped() {
     assert_eq!(requests.len(), names.len());
 }
 
+/// The name of a prompt and the URI of a resource are mirrored by the same rule.
+#[tokio::test]
+async fn c101_prompts_and_resources_are_named_by_the_same_rule() {
+    let server = HttpPeer::start(|request: &Request| match request.method() {
+        "prompts/get" => Answer::result(json!({ "messages": [] })),
+        "resources/read" => Answer::result(json!({ "contents": [] })),
+        _ => served(request),
+    })
+    .await;
+    let client = soon(over_http(&server.url())).await.unwrap();
+    let names = [
+        ("file:///docs/größe.txt", true),
+        ("=?base64?QUJD?=", true),
+        (" padded ", true),
+        ("a\r\nX-Evil: 1", true),
+        ("名", true),
+        ("x:y?a=1&b=%20#c", false),
+        ("a b", false),
+    ];
+    for (name, is_wrapped) in names {
+        client.get_prompt(name, ()).await.unwrap();
+        client.read_resource(name).await.unwrap();
+        let requests = server.requests();
+        for (request, member) in requests[requests.len() - 2..].iter().zip(["name", "uri"]) {
+            let header = request.header("Mcp-Name").unwrap();
+            assert_eq!(header.starts_with("=?base64?"), is_wrapped, "{name:?} went out as {header:?}");
+            assert_eq!(if is_wrapped { decoded(header) } else { header.to_owned() }, name);
+            assert_eq!(request.body["params"][member], name);
+            assert_eq!(request.header("X-Evil"), None);
+        }
+    }
+}
+
 /// A name that a header can carry goes as it is: proxies compare it.
 #[tokio::test]
 async fn c101_any_other_name_is_not_wrapped() {

@@ -23,7 +23,7 @@ fn server() -> Server {
 
 #[tokio::test]
 async fn meta_trace_and_log_level_go_with_a_call_and_logs_come_back() {
-    for era in ERAS {
+    for (era, once) in [(Era::Legacy, None), (Era::Modern, None), (Era::Modern, Some(LogLevel::Warning))] {
         let heard = Arc::<Mutex<Vec<LogMessage>>>::default();
         let hearing = heard.clone();
         let revisions = Revision::ALL.iter().copied().filter(|revision| revision.era() == era);
@@ -33,12 +33,13 @@ async fn meta_trace_and_log_level_go_with_a_call_and_logs_come_back() {
             .connect(server())
             .await
             .unwrap();
-        match era {
-            Era::Legacy => client.set_log_level(LogLevel::Warning).await.unwrap(),
-            _ => assert!(client.set_log_level(LogLevel::Warning).await.is_err()),
+        let mut options =
+            CallOptions::new().trace(&TraceContext::new("given before")).trace(&TraceContext::new("00-1-2-01"));
+        match once {
+            Some(level) => options = options.log_level(level),
+            None => client.set_log_level(LogLevel::Warning).await.unwrap(),
         }
-        let options = CallOptions::new().trace(&TraceContext::new("00-1-2-01")).log_level(LogLevel::Warning);
-        let options = options.meta("example.com/k", json!({ "x": 1 })).unwrap();
+        let options = options.meta("example.com/k", 1).unwrap().meta("example.com/k", json!({ "x": 1 })).unwrap();
         assert_eq!(client.call_with::<String>("says", (), options).await.unwrap(), "Some(\"00-1-2-01\")");
         let told = async {
             while heard.lock().unwrap().is_empty() {
@@ -66,6 +67,41 @@ async fn a_log_message_of_no_known_level_is_heard_all_the_same() {
     client.call::<String>("a", ()).await.unwrap();
     let levels: Vec<_> = heard.lock().unwrap().iter().map(|message| message.level).collect();
     assert_eq!(levels, [LogLevel::Info, LogLevel::Info]);
+}
+
+/// Whoever wants to hear of progress is told, whatever the call.
+#[tokio::test(start_paused = true)]
+async fn progress_of_any_call_can_be_asked_for() {
+    let token = |id: u64| json!({ "progressToken": id, "progress": 1 });
+    let script = vec![
+        expect(json!({ "method": "resources/read", "params": { "_meta": { "progressToken": 1 } } })),
+        send(json!({ "method": "notifications/progress", "params": token(1) })),
+        send(json!({ "id": "$id", "result": { "contents": [] } })),
+        expect(json!({ "method": "completion/complete", "params": { "_meta": { "progressToken": 2 } } })),
+        send(json!({ "method": "notifications/progress", "params": token(2) })),
+        send(json!({ "id": "$id", "result": { "completion": { "values": ["x"] } } })),
+    ];
+    let (client, _peer) = connected(Era::Modern, script).await;
+    let heard = Arc::<Mutex<Vec<f64>>>::default();
+    let options = || {
+        let ear = heard.clone();
+        CallOptions::new().on_progress(move |progress| ear.lock().unwrap().push(progress.progress))
+    };
+    soon(client.read_resource_with("x:a", options())).await.unwrap();
+    soon(client.complete_with(CompleteParams::prompt("p", "a", ""), options())).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), [1.0, 1.0]);
+}
+
+/// A server without `ping` says in its own way that it is alive.
+#[tokio::test(start_paused = true)]
+async fn either_era_can_be_asked_whether_it_is_alive() {
+    let alive = |method: &str, result: Value| {
+        vec![expect(json!({ "method": method })), send(json!({ "id": "$id", "result": result }))]
+    };
+    let (client, _peer) = connected(Era::Legacy, alive("ping", json!({}))).await;
+    soon(client.ping()).await.unwrap();
+    let (client, _peer) = connected(Era::Modern, alive("server/discover", discovered())).await;
+    soon(client.ping()).await.unwrap();
 }
 
 /// What one client found out spares the next one the asking.

@@ -193,6 +193,108 @@ async fn progress_is_heard_in_order_and_whole() {
     }
 }
 
+/// On a stream they come in many events, or many in one piece, while other calls are under way on other threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn defect_7_progress_over_http_is_heard_in_order() {
+    const STEPS: usize = 500;
+    const CALLS: usize = 8;
+    let stream = |request: &http::Request| {
+        let token = &request.body["params"]["_meta"]["progressToken"];
+        let told = (1..=STEPS).map(|step| {
+            let params = json!({ "progressToken": token, "progress": step });
+            json!({ "method": "notifications/progress", "params": params })
+        });
+        Answer::stream(told.chain([json!({ "id": "$id", "result": text("b") })]))
+    };
+    for era in ERAS {
+        for every in [7, 100_000] {
+            let rule = move |request: &http::Request| stream(request).cut_every(every);
+            let server = match era {
+                Era::Modern => HttpPeer::start(http::modern(rule)).await,
+                _ => HttpPeer::start(http::legacy("2025-11-25", rule)).await,
+            };
+            let client = soon(connect_in(era, Http::new(server.url()))).await.unwrap();
+            in_order(&client, CALLS, STEPS).await;
+        }
+    }
+}
+
+/// Calls at once, each of which hears all steps of its own in order.
+async fn in_order(client: &Client, calls: usize, steps: usize) {
+    let mut under_way = tokio::task::JoinSet::new();
+    for _ in 0..calls {
+        let client = client.clone();
+        under_way.spawn(async move {
+            let (options, heard) = listening();
+            client.call_with::<Value>("count", json!({ "n": steps }), options).await.unwrap();
+            let heard: Vec<_> = heard.lock().unwrap().iter().map(|progress| progress.progress as usize).collect();
+            assert_eq!(heard, (1..=steps).collect::<Vec<_>>());
+        });
+    }
+    tokio::time::timeout(4 * super::SOON, under_way.join_all()).await.unwrap();
+}
+
+/// On a shared wire those of many calls come mixed, and where there is no room some are left out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn defect_7_progress_on_shared_wires_is_heard_in_order() {
+    const STEPS: u32 = 200;
+    for era in ERAS {
+        let served = crate::ws::Served::start(everything_server::server()).await;
+        let over_ws = soon(connect_in(era, mcp_suite::ws::Ws::new(served.url()))).await.unwrap();
+        let in_memory = connect_in(era, everything_server::server()).await.unwrap();
+        for client in [over_ws, in_memory] {
+            let mut under_way = tokio::task::JoinSet::new();
+            for _ in 0..8 {
+                let client = client.clone();
+                under_way.spawn(async move {
+                    let (options, heard) = listening();
+                    client.call_with::<u32>("count", json!({ "n": STEPS }), options).await.unwrap();
+                    let heard: Vec<_> = heard.lock().unwrap().iter().map(|progress| progress.progress).collect();
+                    assert!(!heard.is_empty() && heard.windows(2).all(|two| two[0] < two[1]), "{era:?}: {heard:?}");
+                });
+            }
+            tokio::time::timeout(4 * super::SOON, under_way.join_all()).await.unwrap();
+        }
+    }
+}
+
+/// What is said on the way is heard in order too, be it about a call or not.
+#[tokio::test]
+async fn defect_7_log_messages_are_heard_in_order() {
+    const STEPS: usize = 500;
+    let said = |step: usize| json!({ "method": "notifications/message", "params": { "level": "info", "data": step } });
+    for era in ERAS {
+        let heard = Arc::<Mutex<Vec<usize>>>::default();
+        let (ear, (told, mut is_told)) = (heard.clone(), tokio::sync::mpsc::unbounded_channel());
+        let hearing = move |message: mcp_suite::types::LogMessage| {
+            ear.lock().unwrap().push(message.data.decode().unwrap());
+            let _ = told.send(());
+        };
+        let rule = move |_: &http::Request| {
+            Answer::stream((0..STEPS).map(said).chain([json!({ "id": "$id", "result": text("b") })])).cut_every(50)
+        };
+        let server = match era {
+            Era::Modern => HttpPeer::start(http::modern(rule)).await,
+            _ => HttpPeer::start(http::legacy("2025-11-25", rule)).await,
+        };
+        let over_http = Client::builder(implementation!()).on_log(hearing.clone()).connect(Http::new(server.url()));
+        let script = [
+            vec![expect(json!({ "method": "tools/call" }))],
+            (0..STEPS).map(|step| send(said(step))).collect(),
+            vec![send(json!({ "id": "$id", "result": text("b") }))],
+        ];
+        let peer = ScriptedPeer::of(era, script.concat());
+        let in_memory = Client::builder(implementation!()).on_log(hearing).connect(peer);
+        for client in [soon(over_http).await.unwrap(), soon(in_memory).await.unwrap()] {
+            assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+            for _ in 0..STEPS {
+                soon(is_told.recv()).await.unwrap();
+            }
+            assert_eq!(std::mem::take(&mut *heard.lock().unwrap()), (0..STEPS).collect::<Vec<_>>(), "{era:?}");
+        }
+    }
+}
+
 /// Our own server and our own client, on every era: what a handler tells arrives.
 #[tokio::test(start_paused = true)]
 async fn progress_of_our_own_server_is_heard() {

@@ -359,3 +359,32 @@ async fn a_result_type_counts_for_every_result() {
     .await;
     assert_eq!(client.tools().await.unwrap_err().kind(), ErrorKind::ProtocolInvalid);
 }
+
+/// A server that breaks its promise of structured content has answered all the same.
+#[tokio::test(start_paused = true)]
+async fn c151_a_promise_that_is_not_kept_leaves_the_result_within_reach() {
+    let schema = json!({ "type": "object", "required": ["x"], "properties": { "x": { "type": "integer" } } });
+    let tool = json!({ "name": "a", "inputSchema": { "type": "object" }, "outputSchema": schema });
+    for result in [
+        json!({ "content": [{ "type": "text", "text": "plain" }] }),
+        json!({ "content": [{ "type": "text", "text": "plain" }], "structuredContent": null }),
+        json!({ "content": [{ "type": "text", "text": "plain" }], "structuredContent": { "x": "no number" } }),
+    ] {
+        for era in ERAS {
+            let called =
+                [expect(json!({ "method": "tools/call" })), send(json!({ "id": "$id", "result": result.clone() }))];
+            let listed = [
+                expect(json!({ "method": "tools/list" })),
+                send(json!({ "id": "$id", "result": { "tools": [tool] } })),
+            ];
+            let script = [listed.to_vec(), called.to_vec(), called.to_vec(), called.to_vec(), answers("a", "b")];
+            let (client, _peer) = connected(era, script.concat()).await;
+            client.tools().await.unwrap();
+            assert_eq!(client.call_raw("a", ()).await.unwrap().to_text(), "plain", "{result}");
+            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "plain", "{result}");
+            let error = client.call::<Point>("a", ()).await.unwrap_err();
+            assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer), "{result}");
+            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+        }
+    }
+}

@@ -13,8 +13,9 @@ use std::{
 use futures_util::future::join_all;
 use mcp_suite::{
     Client, Limits,
-    client::{Agreed, Inbox, IntoTransport, Transport},
+    client::{Agreed, Inbox, IntoTransport, ListenEnd, Transport},
     http::Http,
+    types::NotificationFilter,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -110,6 +111,37 @@ async fn c064_c066_a_server_without_the_stream_is_asked_once() {
         assert!(warnings.lines().is_empty(), "{said}: {:?}", warnings.lines());
     });
     join_all(asked).await;
+}
+
+/// Nobody hears anything more then, and whoever listens has to know. What was once there may come back.
+#[tokio::test]
+async fn a_stream_that_is_refused_later_ends_who_listens_and_is_tried_again() {
+    let refusals = [401, 403, 404, 405, 302].map(Answer::status).into_iter().chain([
+        Answer::new(200, "text/plain", "POST here"),
+        Answer::new(403, "text/plain", "no").header("WWW-Authenticate", "Bearer"),
+    ]);
+    let refused = refusals.enumerate().map(|(number, refusal)| async move {
+        let said = format!("{refusal:?}");
+        // With credentials the place in it is good still; else it may be what is refused.
+        let place = matches!(number, 0 | 6).then_some("1");
+        let back = Answer::events(format!("data: {PING}\n\n")).without_end();
+        let (opened, seen) = (Answer::events("retry: 0\nid: 1\ndata:\n\n"), AtomicUsize::new(0));
+        let rule = move |request: &Request| match request.verb.as_str() {
+            "GET" => [&opened, &refusal, &back][seen.fetch_add(1, Ordering::SeqCst).min(2)].clone(),
+            _ => Answer::status(202),
+        };
+        // Without a session, 404 is a refusal like any other.
+        let server = HttpPeer::start(http::listening("2025-11-25", rule)).await;
+        let client = soon(connect_in(Era::Legacy, Http::new(server.url()))).await.unwrap();
+        let mut changes = soon(client.listen(NotificationFilter::new().tools())).await.unwrap();
+        assert_eq!(soon(changes.next()).await, None, "{said}");
+        assert!(matches!(changes.ended(), Some(ListenEnd::Lost(_))), "{said}: {:?}", changes.ended());
+        pong(&server).await;
+        let places = gets(&server, 3).await;
+        assert_eq!(places[1].header("last-event-id"), Some("1"), "{said}");
+        assert_eq!(places[2].header("last-event-id"), place, "{said}");
+    });
+    join_all(refused).await;
 }
 
 /// A connection that opens and ends is not a connection that works.

@@ -106,6 +106,28 @@ async fn c030_what_is_no_message_is_passed_over() {
     assert_eq!(called(&client).await, "b");
 }
 
+/// A server that frames its messages as the language server protocol does: what is no line is passed over, and whoever
+/// looks is told why.
+#[tokio::test]
+async fn c040_headers_are_passed_over_and_named() {
+    let headers = say("Content-Length: 40\r") + &say("\r");
+    let script = [&headers, &probed(), &headers, &answer(1, DONE), "cat >/dev/null"].concat();
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let client = Client::builder(implementation!()).observer(Told(told.clone())).connect(shell(&script));
+    let client = soon(client).await.unwrap();
+    assert_eq!(called(&client).await, "b");
+    let told = told.lock().unwrap();
+    assert!(told.iter().any(|error| error.contains("language server protocol")), "{told:?}");
+}
+
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl mcp_suite::observer::Observer for Told {
+    fn transport_error(&self, _: &mcp_suite::observer::ConnectionEvent, error: &Error) {
+        self.0.lock().unwrap().push(error.to_string());
+    }
+}
+
 /// The same for a legacy server, whose handshake has more to lose.
 #[tokio::test]
 async fn c030_what_is_no_message_is_passed_over_in_a_handshake() {

@@ -12,6 +12,7 @@ mod session;
 mod sessions;
 mod stop;
 mod stores;
+mod tables;
 mod times;
 
 use std::net::SocketAddr;

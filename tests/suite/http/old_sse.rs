@@ -35,7 +35,7 @@ impl Old {
         let mut old = Self { stream, messages: String::new(), heard: String::new() };
         let first = old.event().await;
         let messages = first.strip_prefix("event: endpoint\ndata: ").unwrap_or_else(|| panic!("{first}"));
-        assert!(messages.starts_with("/messages?sessionId="), "{messages}");
+        assert!(messages.contains("/messages?sessionId="), "{messages}");
         old.messages = messages.to_owned();
         old
     }
@@ -84,6 +84,7 @@ pub(super) fn hello() -> Value {
 async fn what_is_posted_is_answered_on_the_stream_in_order() {
     let served = Served::with(routes(), "127.0.0.1").await;
     let mut old = Old::connect(served.address, &listen()).await;
+    assert!(old.messages.starts_with("/messages?sessionId="), "{}", old.messages);
     assert_eq!(send(served.address, &old.post(&hello())).await, 202);
     assert_eq!(old.hear().await["result"]["protocolVersion"], "2024-11-05");
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -122,6 +123,18 @@ async fn it_ends_with_its_stream_and_nobody_else_can_post_to_it() {
     drop(old);
     let again = post.header("Authorization", "ada");
     until("the connection is forgotten", async || send(served.address(), &again).await == 404).await;
+}
+
+/// Where to post to is told as the client sees it, whatever the routes are nested in.
+#[tokio::test]
+async fn nested_routes_are_posted_to_where_they_are_nested() {
+    let nested = axum::Router::new().nest("/api/{tenant}", routes().into_router());
+    let served = HttpServer::start_router(nested).await;
+    let listen = Post::to("GET /api/acme/sse?x=1", "").header("Accept", "text/event-stream");
+    let mut old = Old::connect(served.address(), &listen).await;
+    assert!(old.messages.starts_with("/api/acme/messages?sessionId="), "{}", old.messages);
+    assert_eq!(send(served.address(), &old.post(&hello())).await, 202);
+    assert_eq!(old.hear().await["id"], 0);
 }
 
 /// Whoever posts and does not read fills no memory: what waits to be looked at is bounded in bytes.

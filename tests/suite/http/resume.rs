@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     Connection, Post,
     raw::soon,
-    session::{Block, Doors, Heard, Host, builder, call, ping},
+    session::{Block, Doors, Heard, Host, Session, builder, call, ping},
 };
 
 fn numbers(heard: &[Heard]) -> Vec<u64> {
@@ -499,6 +499,86 @@ async fn what_is_too_old_is_not_replayed() {
     assert_eq!(stream.rest().await.len(), 1);
     tokio::time::sleep(Duration::from_millis(300)).await;
     host.resume(&session, &cursor).await.is_quiet().await;
+}
+
+/// What belongs to no call and was heard by nobody is bounded as what was sent is: in number, bytes and age, and for all
+/// sessions together. Whoever keeps most makes room.
+#[tokio::test]
+async fn what_waits_for_a_stream_is_bounded_for_all_sessions_together_and_each_has_its_newest() {
+    const ALL: usize = 64 << 10;
+    let host = Host::within(Limits::default().all_event_bytes(ALL)).await;
+    let push = async |session: &Session, number: u64| {
+        let id = mcp_core::store::SessionId::parse(&session.id).unwrap();
+        let params = mcp_jsonrpc::Raw::encode(&json!({ "n": number, "x": "x".repeat(1 << 10) })).unwrap();
+        assert!(host.sessions.push(id, "notifications/x", Some(params)).await);
+    };
+    let (modest, mut greedy) = (host.open().await, Vec::new());
+    push(&modest, 1).await;
+    for _ in 0..4 {
+        greedy.push(host.open().await);
+    }
+    for number in 1..=100 {
+        for session in &greedy {
+            push(session, number).await;
+        }
+    }
+    let mut heard = 0;
+    for session in &greedy {
+        let mut stream = host.listen(session).await;
+        assert!(host.push(session, 101).await);
+        let mut numbers = Vec::new();
+        while numbers.last() != Some(&101) {
+            numbers.push(stream.hear().await.unwrap().number());
+        }
+        heard += numbers.len() - 1;
+        assert_eq!(numbers[numbers.len() - 2..], [100, 101], "{numbers:?}");
+    }
+    assert!(heard <= ALL >> 10 && heard > ALL >> 11, "{heard} KiB were kept");
+    assert_eq!(host.listen(&modest).await.numbers(1).await, [1], "who keeps little keeps it");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_stream_for_too_long_is_not_told() {
+    let host = Host::within(Limits::default().session_event_age(Duration::from_millis(200))).await;
+    let session = host.open().await;
+    assert!(host.push(&session, 1).await);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(host.push(&session, 2).await);
+    assert_eq!(host.listen(&session).await.numbers(1).await, [2]);
+}
+
+/// As in the log: the newest is kept however large it is.
+#[tokio::test]
+async fn a_message_that_waits_for_a_stream_is_kept_however_long_it_is() {
+    let host = Host::within(Limits::default().session_event_bytes(1 << 10)).await;
+    let session = host.open().await;
+    assert!(host.push(&session, 1).await);
+    let id = mcp_core::store::SessionId::parse(&session.id).unwrap();
+    let params = mcp_jsonrpc::Raw::encode(&json!({ "n": 2, "x": "x".repeat(2 << 10) })).unwrap();
+    assert!(host.sessions.push(id, "notifications/x", Some(params)).await);
+    assert_eq!(host.listen(&session).await.numbers(1).await, [2]);
+}
+
+/// What was lost and is resumed counts as what is opened anew.
+#[tokio::test]
+async fn of_many_streams_that_were_lost_no_more_are_resumed_than_may_be_open() {
+    let host = Host::start().await;
+    let session = host.open().await;
+    let mut cursors = Vec::new();
+    for number in 0..3 {
+        let mut stream = host.listen(&session).await;
+        assert!(host.push(&session, number).await);
+        cursors.push(stream.hear().await.unwrap().id);
+    }
+    let first = host.resume(&session, &cursors[0]).await;
+    assert!(first.is_stream());
+    for cursor in &cursors[1..] {
+        assert_eq!(host.resume(&session, cursor).await.head.status, 409);
+    }
+    drop(first);
+    let mut second = host.resume(&session, &cursors[1]).await;
+    assert!(host.push(&session, 9).await);
+    assert_eq!(second.numbers(1).await, [9]);
 }
 
 /// The newest event is kept however large it is.

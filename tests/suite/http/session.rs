@@ -471,7 +471,7 @@ impl Stream {
     pub(super) async fn numbers(&mut self, count: usize) -> Vec<u64> {
         let mut numbers = Vec::new();
         while numbers.len() < count {
-            numbers.push(self.hear().await.expect("a message").number());
+            numbers.push(soon("a message", self.hear()).await.expect("a message").number());
         }
         numbers
     }

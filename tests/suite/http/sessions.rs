@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::join_all;
 use mcp_core::{
-    Exchange, Limits, Revision, Server, Tool, ToolError, implementation,
+    Exchange, Limits, ResourceTemplate, Revision, Server, Tool, ToolError, implementation,
     observer::{CloseReason, ConnectionEvent, Observer},
     server::Introduction,
     store::SessionId,
@@ -846,6 +846,45 @@ async fn requests_of_a_batch_run_within_the_bounds_of_their_session() {
     assert_eq!(host.send(session.post(cancelled(1))).await.status(), 202);
     assert_eq!(connection.response().await.unwrap().status(), 202);
     host.doors.dropped(1).await;
+}
+
+/// Whoever wants no bounds says so with the largest of numbers.
+#[tokio::test]
+async fn bounds_may_be_as_large_as_numbers_are() {
+    const NONE: usize = usize::MAX;
+    let limits = Limits::default().in_flight(NONE).waiting(NONE).blocking(NONE).queue_messages(NONE).queue_bytes(NONE);
+    let limits = limits.session_streams(NONE).session_events(NONE).session_event_bytes(NONE).all_event_bytes(NONE);
+    let limits = limits.sessions(NONE).subscribed_uris(NONE).client_bytes(NONE).message_bytes(NONE);
+    let limits = limits.session_idle(Duration::MAX).session_provisional(Duration::MAX).session_lease(Duration::MAX);
+    let limits = limits.session_event_age(Duration::MAX).keep_alive(Duration::MAX).stall_timeout(Duration::MAX);
+    let doors = Doors::default();
+    let blocking = Tool::blocking("block", || Ok::<_, ToolError>("done"));
+    let server = builder(&doors, limits).tool(blocking).build();
+    let host = Host::serve(Routes::new(server.clone()), server, doors).await;
+    let session = host.open().await;
+    served(&host.send(session.post(request(1, "tools/call", json!({ "name": "block" })))).await);
+    assert!(host.work(&session, 2, json!({ "say": 1 })).await.text().contains("done"));
+    let mut stream = host.listen(&session).await;
+    assert!(host.push(&session, 1).await);
+    assert_eq!(stream.numbers(1).await, [1]);
+    assert_eq!(host.send(session.delete()).await.status(), 204);
+}
+
+/// What is subscribed to is kept as long as the session is, so each URI is bounded too.
+#[tokio::test]
+async fn a_uri_that_is_too_long_is_not_subscribed_to() {
+    let doors = Doors::default();
+    let everything = ResourceTemplate::new("x:{rest}", "all", |_, _| async { Ok("of a template") });
+    let server = builder(&doors, Limits::default()).template(everything).build();
+    let host = Host::serve(Routes::new(server.clone()), server, doors).await;
+    let session = host.open().await;
+    let most = Limits::default().uri_bytes;
+    let of_length = |length: usize| json!({ "uri": format!("x:{}", "y".repeat(length - 2)) });
+    served(&host.send(session.post(request(1, "resources/subscribe", of_length(most)))).await);
+    let error = host.send(session.post(request(2, "resources/subscribe", of_length(most + 1)))).await.json();
+    let why = error["error"]["message"].as_str().unwrap();
+    assert!(error["error"]["code"] == -32602 && why.contains(&most.to_string()) && why.len() < 200, "{why}");
+    served(&host.send(session.post(request(3, "resources/unsubscribe", of_length(most + 1)))).await);
 }
 
 /// What a client says of itself is kept as long as its session is, so it is bounded.

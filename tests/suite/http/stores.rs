@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,11 +18,13 @@ use mcp_http::{Routes, Sessions};
 use serde_json::json;
 
 use super::{
-    Post,
+    Connection, Post,
     session::{Doors, Host, INITIALIZED, WATCHED, builder, call, hello, hello_of, ping, request},
 };
+use crate::server::until;
 
-/// Sessions and events that several servers share. Each step of theirs takes a while, and fails while they are down.
+/// Sessions and events that several servers share. Each step of theirs takes a while, fails while they are down, and waits
+/// while it is held.
 #[derive(Debug, Clone)]
 struct Shared(Arc<Inner>);
 
@@ -32,22 +34,49 @@ struct Inner {
     log: MemoryEventLog,
     pause: Duration,
     is_down: AtomicBool,
+    /// The name of the steps that wait, and how many have come to it.
+    held: Mutex<Option<&'static str>>,
+    waiting: AtomicU64,
 }
 
 impl Shared {
     fn new(pause: Duration) -> Self {
         let limits = Limits::default();
         let (sessions, log) = (MemorySessions::new(limits.sessions), MemoryEventLog::new(&limits));
-        Self(Arc::new(Inner { sessions, log, pause, is_down: AtomicBool::new(false) }))
+        let (is_down, held, waiting) = (AtomicBool::new(false), Mutex::default(), AtomicU64::new(0));
+        Self(Arc::new(Inner { sessions, log, pause, is_down, held, waiting }))
+    }
+
+    /// Lets steps of that name wait, and all others go on.
+    fn hold(&self, step: Option<&'static str>) {
+        *self.0.held.lock().unwrap() = step;
+    }
+
+    async fn is_held(&self, count: u64) {
+        until("somebody waits", async || self.0.waiting.load(Ordering::SeqCst) == count).await;
+    }
+
+    async fn pass(&self, step: &str) {
+        if *self.0.held.lock().unwrap() == Some(step) {
+            self.0.waiting.fetch_add(1, Ordering::SeqCst);
+        }
+        while *self.0.held.lock().unwrap() == Some(step) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     fn down(&self, is_down: bool) {
         self.0.is_down.store(is_down, Ordering::SeqCst);
     }
 
-    fn slowly<'a, T: Send + 'a>(&'a self, step: BoxFuture<'a, Result<T, Error>>) -> BoxFuture<'a, Result<T, Error>> {
-        Box::pin(async {
+    fn slowly<'a, T: Send + 'a>(
+        &'a self,
+        name: &'static str,
+        step: BoxFuture<'a, Result<T, Error>>,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        Box::pin(async move {
             tokio::time::sleep(self.0.pause).await;
+            self.pass(name).await;
             if self.0.is_down.load(Ordering::SeqCst) {
                 return Err(Error::new(ErrorKind::TransportError, "the store is down"));
             }
@@ -58,22 +87,22 @@ impl Shared {
     }
 
     /// A server of its own that keeps its sessions here.
-    async fn serve(&self, observer: impl FnOnce() -> Counting) -> Host {
-        let (doors, observer) = (Doors::default(), observer());
-        let server = builder(&doors, Limits::default()).observer(observer.clone()).build();
+    async fn within(&self, limits: Limits) -> Host {
+        let (doors, observer) = (Doors::default(), Counting::default());
+        let server = builder(&doors, limits).observer(observer.clone()).build();
         let sessions = Sessions::with_stores(&server, self.clone(), self.clone());
         observer.0.set(sessions.clone()).unwrap();
         Host::serve(Routes::new(server.clone()).with_sessions(sessions), server, doors).await
     }
 
     async fn host(&self) -> Host {
-        self.serve(Counting::default).await
+        self.within(Limits::default()).await
     }
 }
 
 impl SessionStore for Shared {
     fn create(&self, id: SessionId, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<bool, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.create(id, record, ttl).await }))
+        self.slowly("create", Box::pin(async move { self.0.sessions.create(id, record, ttl).await }))
     }
 
     fn load_and_touch(
@@ -82,29 +111,29 @@ impl SessionStore for Shared {
         principal: Option<[u8; 32]>,
         ttl: Duration,
     ) -> BoxFuture<'_, Result<Option<SessionRecord>, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.load_and_touch(id, principal, ttl).await }))
+        self.slowly("load_and_touch", Box::pin(async move { self.0.sessions.load_and_touch(id, principal, ttl).await }))
     }
 
     fn touch(&self, id: SessionId, ttl: Duration) -> BoxFuture<'_, Result<bool, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.touch(id, ttl).await }))
+        self.slowly("touch", Box::pin(async move { self.0.sessions.touch(id, ttl).await }))
     }
 
     fn save(&self, id: SessionId, record: SessionRecord) -> BoxFuture<'_, Result<bool, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.save(id, record).await }))
+        self.slowly("save", Box::pin(async move { self.0.sessions.save(id, record).await }))
     }
 
     fn remove(&self, id: SessionId) -> BoxFuture<'_, Result<bool, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.remove(id).await }))
+        self.slowly("remove", Box::pin(async move { self.0.sessions.remove(id).await }))
     }
 
     fn ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, Error>> {
-        self.slowly(Box::pin(async move { self.0.sessions.ids().await }))
+        self.slowly("ids", Box::pin(async move { self.0.sessions.ids().await }))
     }
 }
 
 impl EventLog for Shared {
     fn append(&self, session: SessionId, event: LoggedEvent) -> BoxFuture<'_, Result<(), Error>> {
-        self.slowly(Box::pin(async move { self.0.log.append(session, event).await }))
+        self.slowly("append", Box::pin(async move { self.0.log.append(session, event).await }))
     }
 
     fn after(
@@ -113,11 +142,11 @@ impl EventLog for Shared {
         stream: StreamId,
         seq: u64,
     ) -> BoxFuture<'_, Result<Option<Vec<LoggedEvent>>, Error>> {
-        self.slowly(Box::pin(async move { self.0.log.after(session, stream, seq).await }))
+        self.slowly("after", Box::pin(async move { self.0.log.after(session, stream, seq).await }))
     }
 
     fn forget(&self, session: SessionId) -> BoxFuture<'_, Result<(), Error>> {
-        self.slowly(Box::pin(async move { self.0.log.forget(session).await }))
+        self.slowly("forget", Box::pin(async move { self.0.log.forget(session).await }))
     }
 }
 
@@ -262,7 +291,7 @@ async fn what_a_call_changes_whose_connection_is_lost_goes_along_too() {
     let here = Host::serve(Routes::new(server.clone()).with_sessions(sessions), server, doors).await;
     let there = store.host().await;
     let session = here.open().await;
-    let mut connection = super::Connection::open(here.address).await;
+    let mut connection = Connection::open(here.address).await;
     let post = session.post(request(1, "logging/setLevel", json!({ "level": "error" })));
     connection.write(&post.bytes(here.address)).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -272,7 +301,7 @@ async fn what_a_call_changes_whose_connection_is_lost_goes_along_too() {
         let record = store.0.sessions.load_and_touch(id, None, Duration::from_secs(3600)).await.unwrap();
         record.unwrap().log_level == mcp_core::types::LogLevel::Error
     };
-    crate::server::until("it is kept", kept).await;
+    until("it is kept", kept).await;
     assert!(!there.work(&session, 2, json!({ "say": 1 })).await.is_stream());
 }
 
@@ -316,4 +345,132 @@ async fn a_standalone_stream_of_another_process_goes_on_here() {
         assert!(there.push(&session, 4).await);
         assert_eq!(again.numbers(1).await, [4]);
     }
+}
+
+/// A client that leaves while its stream is looked up has not come: whoever comes next has the stream.
+#[tokio::test]
+async fn a_resumption_that_is_cut_midway_takes_no_stream() {
+    let store = Shared::new(Duration::ZERO);
+    let host = store.host().await;
+    let session = host.open().await;
+    assert!(host.push(&session, 1).await);
+    let cursor = host.listen(&session).await.hear().await.unwrap().id;
+    store.hold(Some("after"));
+    let mut connection = Connection::open(host.address).await;
+    connection.write(&session.get().header("Last-Event-ID", cursor).bytes(host.address)).await;
+    store.is_held(1).await;
+    connection.abort();
+    let mut fresh = host.listen(&session).await;
+    assert!(host.push(&session, 2).await);
+    assert_eq!(fresh.numbers(1).await, [2]);
+}
+
+/// One message is on its way into the log, and a later one waits for a reader, when the client comes back.
+#[tokio::test]
+async fn what_is_being_logged_while_a_stream_is_resumed_comes_before_what_waits() {
+    let store = Shared::new(Duration::ZERO);
+    let host = store.host().await;
+    let session = host.open().await;
+    let mut stream = host.listen(&session).await;
+    assert!(host.push(&session, 0).await);
+    let cursor = stream.hear().await.unwrap().id;
+    store.hold(Some("append"));
+    let first = host.push(&session, 1);
+    let rest = async {
+        store.is_held(1).await;
+        stream.connection.abort();
+        // Where that is not seen in time, the second message follows the first on its own way, and this shows nothing.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let (second, resumed, ()) = tokio::join!(host.push(&session, 2), host.resume(&session, &cursor), async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            store.hold(None);
+        });
+        assert!(second);
+        let mut resumed = resumed;
+        resumed.numbers(2).await
+    };
+    let (first, numbers) = tokio::join!(first, rest);
+    assert_eq!((first, numbers), (true, vec![1, 2]));
+}
+
+/// What the log has dropped by the time it is looked up, but was sent since the client came back, comes all the same.
+#[tokio::test]
+async fn what_is_sent_while_a_stream_is_looked_up_comes_though_the_log_drops_it() {
+    let store = Shared::new(Duration::ZERO);
+    let host = store.within(Limits::default().queue_messages(5000).session_streams(2)).await;
+    let session = host.open().await;
+    let mut stream = host.listen(&session).await;
+    assert!(host.push(&session, 0).await);
+    let cursor = stream.hear().await.unwrap().id;
+    store.hold(Some("after"));
+    let pushing = async {
+        store.is_held(1).await;
+        // More than the log keeps.
+        for number in 1..=1500 {
+            assert!(host.push(&session, number).await);
+        }
+        store.hold(None);
+    };
+    let (mut resumed, ()) = tokio::join!(host.resume(&session, &cursor), pushing);
+    assert_eq!(resumed.numbers(1500).await, (1..=1500).collect::<Vec<_>>());
+}
+
+/// A session that could not be removed is not ended: whoever wants its end is told to try again, and nobody is served.
+#[tokio::test]
+async fn a_session_that_the_store_does_not_let_go_ends_all_the_same_and_is_let_go_later() {
+    let store = Shared::new(Duration::ZERO);
+    let brief = Limits::default().session_provisional(Duration::from_secs(1));
+    let (patient, brief, there) = (store.host().await, store.within(brief).await, store.host().await);
+    for (here, is_asked_again) in [(&patient, true), (&brief, false)] {
+        let session = here.open().await;
+        let mut stream = here.listen(&session).await;
+        store.down(true);
+        for _ in 0..2 {
+            assert_eq!(here.send(session.delete()).await.status(), 503);
+        }
+        assert!(stream.rest().await.is_empty());
+        assert_eq!(here.send(session.post(ping(1))).await.status(), 404);
+        assert_eq!((here.sessions.count(), here.sessions.ids()), (0, vec![]));
+        assert!(!here.push(&session, 1).await);
+        store.down(false);
+        assert_eq!(here.send(session.post(ping(1))).await.status(), 404);
+        if is_asked_again {
+            assert_eq!(here.send(session.delete()).await.status(), 204);
+            assert_eq!(here.send(session.delete()).await.status(), 404);
+            assert_eq!(there.send(session.post(ping(1))).await.status(), 404);
+        }
+        until("the store has let it go", async || there.send(session.post(ping(1))).await.status() == 404).await;
+    }
+}
+
+#[tokio::test]
+async fn a_delete_whose_client_leaves_midway_ends_its_session_all_the_same() {
+    let store = Shared::new(Duration::ZERO);
+    let host = store.within(Limits::default().session_provisional(Duration::from_secs(1))).await;
+    let there = store.host().await;
+    let session = host.open().await;
+    store.hold(Some("remove"));
+    let mut connection = Connection::open(host.address).await;
+    connection.write(&session.delete().bytes(host.address)).await;
+    store.is_held(1).await;
+    assert_eq!(host.send(session.post(ping(1))).await.status(), 404, "it ends at once");
+    connection.abort();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!((host.send(session.post(ping(1))).await.status(), host.sessions.count()), (404, 0));
+    store.hold(None);
+    until("the store has let it go", async || there.send(session.post(ping(1))).await.status() == 404).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_elsewhere_leaves_no_events_behind() {
+    let store = Shared::new(Duration::ZERO);
+    let (here, there) = (store.host().await, store.host().await);
+    let session = here.open().await;
+    let id = SessionId::parse(&session.id).unwrap();
+    let cursor = here.working(&session, 1, json!({ "say": 1 })).await.rest().await.pop().unwrap().id;
+    let (stream, _) = LoggedEvent::parse_id(&cursor).unwrap();
+    let events = async || store.0.log.after(id, stream, 0).await.unwrap();
+    assert!(events().await.is_some());
+    assert!(there.sessions.end(id).await);
+    assert_eq!(events().await, None);
 }

@@ -1,81 +1,14 @@
 //! The same handlers, asking on every revision and every wire: what is asked, and what comes of it, is the same.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
-
-use mcp_core::{
-    Context, Era, Limits, Prompt, Resource, Revision, Server, Tool, ToolError, implementation,
-    server::{PromptArguments, form},
-};
+use everything_server::asking_server;
+use mcp_core::{Era, Revision};
 use mcp_http::Routes;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     duplex::{Peer, Wire},
     http::{Post, Served},
 };
-
-#[derive(Deserialize, JsonSchema)]
-struct Name {
-    name: String,
-}
-
-async fn name(context: &Context, key: &str) -> Result<String, ToolError> {
-    Ok(context.elicit(key, form::<Name>(key)).await?.name)
-}
-
-async fn one(context: Context) -> Result<String, ToolError> {
-    Ok(format!("hello {}", name(&context, "who").await?))
-}
-
-async fn two(context: Context) -> Result<String, ToolError> {
-    let (one, other) = tokio::join!(name(&context, "left"), name(&context, "right"));
-    Ok(format!("{} and {}", one?, other?))
-}
-
-async fn dependent(context: Context) -> Result<String, ToolError> {
-    let first = name(&context, "first").await?;
-    let second = name(&context, &format!("after {first}")).await?;
-    Ok(format!("{first}, then {second}"))
-}
-
-async fn read(context: Context) -> Result<String, ToolError> {
-    one(context).await
-}
-
-async fn fill_in(context: Context, _: PromptArguments) -> Result<String, ToolError> {
-    one(context).await
-}
-
-fn server() -> Server {
-    let done = Arc::<AtomicU32>::default();
-    let once = move |context: Context| {
-        let done = done.clone();
-        async move {
-            let count =
-                context.once("count", async || Ok::<_, ToolError>(done.fetch_add(1, Ordering::Relaxed))).await?;
-            let name = name(&context, "who").await?;
-            let done = done.load(Ordering::Relaxed);
-            Ok::<_, ToolError>(format!("{name} is number {count}, and it was done {done} time(s)"))
-        }
-    };
-    Server::builder(implementation!())
-        .limits(Limits::default().question_timeout(Duration::from_millis(500)))
-        .tool(Tool::new("one", one))
-        .tool(Tool::new("two", two))
-        .tool(Tool::new("dependent", dependent))
-        .tool(Tool::new("once", once))
-        .resource(Resource::new("x:asks", "asks", read))
-        .prompt(Prompt::new("asks", fill_in))
-        .build()
-}
 
 /// A client of one revision on one wire. It answers what it is asked.
 enum Client {
@@ -115,13 +48,13 @@ fn capabilities() -> Value {
 impl Asked {
     async fn connect(wire: Wire, revision: Revision) -> Self {
         let client = match wire {
-            Wire::Memory => Client::Shared(Peer::memory(server())),
-            Wire::Lines => Client::Shared(Peer::lines(server())),
-            Wire::Ws => Client::Shared(Peer::ws(server()).await),
+            Wire::Memory => Client::Shared(Peer::memory(asking_server())),
+            Wire::Lines => Client::Shared(Peer::lines(asking_server())),
+            Wire::Ws => Client::Shared(Peer::ws(asking_server()).await),
             Wire::Http => {
-                Client::Http { served: Served::with(Routes::new(server()), "127.0.0.1").await, session: None }
+                Client::Http { served: Served::with(Routes::new(asking_server()), "127.0.0.1").await, session: None }
             }
-            Wire::Stdio => unreachable!("a process has a server of its own"),
+            Wire::Stdio => Client::Shared(Peer::asking()),
         };
         let mut asked = Self { revision, client, next: 0 };
         if revision.era() == Era::Legacy {
@@ -191,7 +124,7 @@ impl Asked {
                 match user(key) {
                     Some(answer) => given[key] = answer,
                     // Then the call is not made again.
-                    None => return (said, Value::Null),
+                    None => return (said, response),
                 }
             }
             params["inputResponses"] = given;
@@ -227,7 +160,10 @@ impl Asked {
                 let post = Post::new(request.to_string()).header("Mcp-Session-Id", &*session);
                 let mut connection = served.connect().await;
                 connection.write(&post.bytes(served.address)).await;
-                connection.head().await.unwrap();
+                let head = connection.head().await.unwrap();
+                if head.header("Content-Type") == Some("application/json") {
+                    return (said, serde_json::from_slice(&connection.body(&head).await).unwrap());
+                }
                 let mut text = String::new();
                 loop {
                     text.push_str(&String::from_utf8(connection.chunk().await.unwrap()).unwrap());
@@ -274,8 +210,8 @@ const CASES: &[(&str, &str, User, &[&str], &str)] = &[
     ("tools/call", r#"{"name":"one"}"#, accepts, &["who"], "hello <who>"),
     ("tools/call", r#"{"name":"two"}"#, accepts, &["left", "right"], "<left> and <right>"),
     ("tools/call", r#"{"name":"dependent"}"#, accepts, &["first", "after <first>"], "<first>, then <after <first>>"),
-    ("tools/call", r#"{"name":"once"}"#, accepts, &["who"], "<who> is number 0, and it was done 1 time(s)"),
-    ("resources/read", r#"{"uri":"x:asks"}"#, accepts, &["who"], "hello <who>"),
+    ("tools/call", r#"{"name":"once"}"#, accepts, &["who"], "<who> is number 0, and 1 number(s) were drawn"),
+    ("resources/read", r#"{"uri":"test://asks"}"#, accepts, &["who"], "hello <who>"),
     ("prompts/get", r#"{"name":"asks"}"#, accepts, &["who"], "hello <who>"),
     ("tools/call", r#"{"name":"one"}"#, declines, &["who"], "The user declined"),
     ("tools/call", r#"{"name":"one"}"#, cancels, &["who"], "The user did not answer"),
@@ -283,7 +219,7 @@ const CASES: &[(&str, &str, User, &[&str], &str)] = &[
 
 #[tokio::test]
 async fn the_same_is_asked_and_comes_of_it_on_every_revision_and_every_wire() {
-    for wire in [Wire::Memory, Wire::Lines, Wire::Ws, Wire::Http] {
+    for wire in Wire::ALL {
         for revision in Revision::ALL {
             let mut asked = Asked::connect(wire, *revision).await;
             for (method, params, user, questions, outcome) in CASES {
@@ -293,12 +229,26 @@ async fn the_same_is_asked_and_comes_of_it_on_every_revision_and_every_wire() {
                 assert_eq!(said, expected, "{wire:?} {revision} {method} {params}");
                 assert_eq!(words(&response), *outcome, "{wire:?} {revision} {method}: {response}");
             }
+        }
+    }
+}
+
+/// The legacy handler fails in time; the modern one does not wait.
+#[tokio::test]
+async fn a_question_that_is_never_answered_leaves_nothing_behind_on_any_revision_and_any_wire() {
+    for wire in Wire::ALL {
+        for revision in Revision::ALL {
+            let mut asked = Asked::connect(wire, *revision).await;
             let (said, response) = asked.run("tools/call", &json!({ "name": "one" }), is_silent).await;
             assert_eq!(said, [expected("who")]);
             match revision.era() {
-                Era::Modern => assert_eq!(response, Value::Null),
+                Era::Modern => assert_eq!(response["result"]["resultType"], "input_required", "{response}"),
                 _ => assert!(words(&response).contains("did not answer within"), "{response}"),
             }
+            let (_, running) = asked.run("tools/call", &json!({ "name": "running" }), is_silent).await;
+            assert_eq!(words(&running), "0", "{wire:?} {revision}: {running}");
+            let (_, response) = asked.run("tools/call", &json!({ "name": "one" }), accepts).await;
+            assert_eq!(words(&response), "hello <who>", "{wire:?} {revision}: {response}");
         }
     }
 }

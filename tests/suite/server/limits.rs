@@ -279,7 +279,7 @@ async fn a_bound_of_zero_is_no_hang() {
 async fn a_page_of_zero_hides_no_tools() {
     let mut peer = Peer::memory(everything_server::server_with(Limits::default().page_size(0)));
     let (mut tools, mut cursor) = (0, Value::Null);
-    for id in 0..40 {
+    for id in 0..60 {
         let params = json!({ "cursor": cursor, "_meta": super::modern_meta() });
         peer.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params }).to_string()).await;
         let page = peer.hear().await;

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use mcp_core::{
-    Era, FrameSink as _, FrameSource, Limits, Revision, Server, Tool, ToolError, Wire as _, implementation,
+    Era, FrameSink as _, FrameSource, Limits, Principal, Revision, Server, Tool, ToolError, Wire as _, implementation,
     jsonrpc::Frame,
+    server::{Peer, serve_peer},
 };
 use mcp_test::RawClient;
 use serde_json::{Value, json};
@@ -132,4 +133,58 @@ async fn a_stream_over_http_is_acknowledged_told_and_ended_in_good_order() {
     assert_eq!(next().await, None);
     let json = Post::speaking(mcp_core::Revision::LATEST, listen).header("Accept", "application/json");
     assert_eq!(served.send(json).await.json()["error"]["code"], -32600);
+}
+
+/// The client is told what there was to listen to, and then that there is nothing more.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_ended_its_subscriptions_acknowledges_before_it_ends() {
+    let server = server();
+    server.end_subscriptions();
+    let mut client = listening(&server).await;
+    let end = client.hear().await;
+    assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(1), &json!("complete")));
+}
+
+/// Whether a client of that principal is let listen on a wire of its own.
+async fn may_listen(server: &Server, who: Option<&str>) -> Option<RawClient> {
+    let (here, there) = mcp_core::memory();
+    let peer = Peer::new().principal(who.map(Principal::new));
+    let mut client = RawClient::over(here, serve_peer(server.clone(), there, peer));
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": super::modern_meta() });
+    client.say(json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params })).await;
+    let answer = client.hear().await;
+    if answer["method"] == "notifications/subscriptions/acknowledged" {
+        return Some(client);
+    }
+    assert!(answer["error"]["code"] == -32603 && answer.to_string().contains("busy"), "{answer}");
+    None
+}
+
+/// A principal has so many streams on all its wires together, and takes nothing from another one; what ended counts no
+/// more.
+#[tokio::test(start_paused = true)]
+async fn so_many_streams_a_principal_and_so_many_in_all() {
+    let limits = Limits::default().subscriptions(2).all_subscriptions(100);
+    let server = Server::builder(implementation!()).limits(limits).tool(Tool::new("one", nothing)).build();
+    let mut adas = Vec::new();
+    for _ in 0..2 {
+        adas.push(may_listen(&server, Some("ada")).await.expect("within the limit"));
+    }
+    assert!(may_listen(&server, Some("ada")).await.is_none());
+    let bob = may_listen(&server, Some("bob")).await;
+    assert!(bob.is_some() && may_listen(&server, None).await.is_some());
+    adas.pop().unwrap().end_input().await.unwrap();
+    super::until("her stream has ended", async || may_listen(&server, Some("ada")).await.is_some()).await;
+
+    let limits = Limits::default().all_subscriptions(3);
+    let server = Server::builder(implementation!()).limits(limits).tool(Tool::new("one", nothing)).build();
+    let mut all = Vec::new();
+    for who in [Some("ada"), Some("bob"), None] {
+        all.push(may_listen(&server, who).await.expect("within the limit"));
+    }
+    for who in [Some("ada"), Some("eve"), None] {
+        assert!(may_listen(&server, who).await.is_none(), "{who:?}");
+    }
+    all.pop().unwrap().end_input().await.unwrap();
+    super::until("a stream has ended", async || may_listen(&server, Some("eve")).await.is_some()).await;
 }

@@ -9,6 +9,7 @@ mod cancel;
 mod changes;
 mod hidden;
 mod in_flight;
+mod keys;
 mod layers;
 mod limits;
 mod listeners;

@@ -225,20 +225,84 @@ async fn what_failed_or_was_given_up_may_be_tried_again_under_its_key() {
     assert_eq!(asked(&first), ["who"]);
 }
 
-/// It was done, so it is not done again; but nobody knows what came of it.
+/// It was done, so it is not done again; but nobody knows what came of it. Whoever wrote it is told in the first run.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_back_is_an_error_and_not_done_again() {
-    async fn vague(context: Context) -> Result<String, ToolError> {
-        let deeds = Deeds::of(&context)?;
+    async fn vague(context: &Context) -> Result<f64, ToolError> {
+        let deeds = Deeds::of(context)?;
         // JSON has no such number.
-        let much = async || deeds.charge().await.map(|_| f64::INFINITY);
-        let much = context.once("charge", much).await?;
+        context.once("charge", async || deeds.charge().await.map(|_| f64::INFINITY)).await
+    }
+    async fn tells(context: Context) -> Result<String, ToolError> {
+        let much = vague(&context).await?;
         Ok(format!("{} {much}", name(&context, "who").await?))
     }
-    let (server, deeds) = server(Tool::new("does", vague));
+    async fn swallows(context: Context) -> Result<String, ToolError> {
+        let failure = vague(&context).await.unwrap_err();
+        Ok(format!("{}: {failure}", name(&context, "who").await?))
+    }
+    const FAILURE: &str = "What was done under the key `charge` cannot be read back";
+    let (server, deeds) = server(Tool::new("does", tells));
+    assert_eq!((super::text(&call(&server).await), deeds.counts()), (FAILURE, (1, 1)));
+    let (server, deeds) = self::server(Tool::new("does", swallows));
     let first = call(&server).await;
-    assert_eq!(asked(&first), ["who"]);
-    let failure = again(&server, &first, answers(&[("who", "Ada")])).await;
-    assert_eq!(super::text(&failure), "What was done under the key `charge` cannot be read back");
-    assert_eq!(deeds.counts(), (1, 1));
+    let last = again(&server, &first, answers(&[("who", "Ada")])).await;
+    assert_eq!((super::text(&last), deeds.counts()), (&*format!("Ada: {FAILURE}"), (1, 1)));
+}
+
+/// What is left out of the JSON is left out in the first run too, and not missed in the second one only.
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_is_the_same_in_every_run() {
+    #[derive(serde::Serialize, Deserialize)]
+    struct Plan {
+        steps: u32,
+        #[serde(skip)]
+        secret: u32,
+    }
+    async fn plans(context: Context) -> Result<String, ToolError> {
+        let plan = context.once("plan", async || Ok::<_, ToolError>(Plan { steps: 3, secret: 7 })).await?;
+        name(&context, &format!("{} {}", plan.steps, plan.secret)).await
+    }
+    let (server, _) = server(Tool::new("does", plans));
+    let first = call(&server).await;
+    assert_eq!(asked(&first), ["3 0"]);
+    assert_eq!(super::text(&again(&server, &first, answers(&[("3 0", "Ada")])).await), "Ada");
+}
+
+/// A task that is left behind hears that its call is over before anybody has answered. Whatever it makes of that, it
+/// does nothing more in the name of the call.
+#[tokio::test]
+async fn what_outlives_its_run_can_neither_ask_nor_do_anything_once() {
+    async fn goes_on(context: Context) -> [String; 3] {
+        let swallowed = name(&context, "who").await.map_err(ToolError::into_message).unwrap_or_else(|error| error);
+        let asked = name(&context, "more").await.map_err(ToolError::into_message).unwrap_or_else(|error| error);
+        let done = charged(&context).await.map_or_else(ToolError::into_message, |number| number.to_string());
+        [swallowed, asked, done]
+    }
+    async fn spawns(context: Context) -> Result<String, ToolError> {
+        let said = Said::of(&context)?;
+        tokio::spawn(async move { said.send(goes_on(context).await) }).await??;
+        Ok("done".into())
+    }
+    fn blocks(context: Context) -> Result<String, ToolError> {
+        let said = Said::of(&context)?;
+        said.send(tokio::runtime::Handle::current().block_on(goes_on(context)))?;
+        Ok("done".into())
+    }
+    type Words = tokio::sync::mpsc::UnboundedSender<[String; 3]>;
+    struct Said(Words);
+    impl Said {
+        fn of(context: &Context) -> Result<Words, ToolError> {
+            Ok(context.state::<Self>()?.0.clone())
+        }
+    }
+    for tool in [Tool::new("does", spawns), Tool::blocking("does", blocks)] {
+        let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let builder = Server::builder(implementation!()).state(Deeds::default()).state(Said(said));
+        let server = builder.tool(tool).build();
+        let first = call(&server).await;
+        assert_eq!(asked(&first), ["who"]);
+        assert_eq!(heard.recv().await.unwrap(), ["The call is over"; 3]);
+        assert_eq!(server.state::<Deeds>().unwrap().counts(), (0, 0));
+    }
 }

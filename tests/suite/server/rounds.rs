@@ -9,10 +9,10 @@ use std::{
 };
 
 use mcp_core::{
-    Context, Limits, Principal, Server, ServerBuilder, Tool, ToolError, implementation,
+    Context, Limits, Principal, Prompt, Resource, Server, ServerBuilder, Tool, ToolError, implementation,
     jsonrpc::Raw,
-    server::{Arrival, Peer, StateKeys},
-    types::{CreateMessageParams, ElicitParams, PromptMessage},
+    server::{Arrival, Peer, PromptArguments, StateKeys},
+    types::{CreateMessageParams, ElicitParams, PromptMessage, SamplingMessage},
 };
 use serde_json::{Value, json};
 
@@ -60,11 +60,23 @@ fn server(counts: &Counts, with: impl FnOnce(ServerBuilder) -> ServerBuilder) ->
 }
 
 /// Calls a tool, as a client that can do all but show web pages.
-pub(super) async fn ask(server: &Server, who: Option<&str>, mut params: Value) -> Value {
-    params["_meta"] = super::modern_meta();
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
-        json!({ "elicitation": {}, "sampling": {}, "roots": {} });
-    let request = mcp_jsonrpc::Request::new(1u64.into(), "tools/call", Raw::encode(&params).ok());
+pub(super) async fn ask(server: &Server, who: Option<&str>, params: Value) -> Value {
+    request(server, who, "tools/call", params).await
+}
+
+async fn request(server: &Server, who: Option<&str>, method: &str, mut params: Value) -> Value {
+    params["_meta"] = meta();
+    send(server, who, method, params.to_string()).await
+}
+
+fn meta() -> Value {
+    let mut meta = super::modern_meta();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    meta
+}
+
+async fn send(server: &Server, who: Option<&str>, method: &str, params: String) -> Value {
+    let request = mcp_jsonrpc::Request::new(1u64.into(), method, Some(Raw::parse(params).unwrap()));
     let peer = Peer::new().principal(who.map(Principal::new));
     let exchange = server.accept(request, Arrival::alone().of(&peer)).unwrap();
     serde_json::from_slice(&server.encode(&server.call(exchange).await)).unwrap()
@@ -141,6 +153,64 @@ async fn state_is_good_for_the_same_request_of_the_same_caller_alone() {
     }
     refusals.dedup();
     assert_eq!(refusals.len(), 1, "{refusals:?}");
+}
+
+/// Clients write the same arguments again, and not always in the same way.
+#[tokio::test]
+async fn state_is_bound_to_what_the_arguments_mean() {
+    let counts = Counts::default();
+    let server = server(&counts, |builder| builder);
+    let call = async |arguments: &str, state: Option<&str>| {
+        let state = state.map_or_else(String::new, |state| format!(r#""requestState":"{state}","#));
+        let params = format!(r#"{{"name":"meet","arguments":{arguments},{state}"_meta":{}}}"#, meta());
+        send(&server, None, "tools/call", params).await
+    };
+    let first = call(r#"{"a":{"b":[1,"\u00e9"],"c":null},"d":1.0}"#, None).await;
+    for (arguments, is_same) in [
+        (r#"{"a":{"b":[1,"é"],"c":null},"d":1.0}"#, true),
+        (r#" { "d" : 1.0 , "a" : { "c" : null , "b" : [ 1 , "\u00E9" ] } } "#, true),
+        (r#"{"\u0061":{"b":[1,"é"],"c":null},"d":1.0}"#, true),
+        (r#"{"a":{"b":[1,"é"],"c":null},"d":1}"#, false),
+        (r#"{"a":{"b":["é",1],"c":null},"d":1.0}"#, false),
+        (r#"{"a":{"b":[1,"e"],"c":null},"d":1.0}"#, false),
+        (r#"{"a":{"b":["1","é"],"c":null},"d":1.0}"#, false),
+        (r#"{"a":{"b":[1,"é"],"c":{}},"d":1.0}"#, false),
+        (r#"{"a":{"b":[1,"é"]},"c":null,"d":1.0}"#, false),
+        (r#"{"a":{"b":[1,"é"],"c":null},"d":1.0,"d":2.0}"#, false),
+        (r#"{"a":0,"a":{"b":[1,"é"],"c":null},"d":1.0}"#, false),
+    ] {
+        let answer = call(arguments, Some(state(&first))).await;
+        assert_eq!(answer["result"].is_object(), is_same, "{arguments}: {answer}");
+    }
+}
+
+/// A tool, a prompt and a resource that ask the same under one name are not the same; nor are two resources.
+#[tokio::test]
+async fn state_is_bound_to_the_method_and_to_the_resource() {
+    async fn tool(context: Context) -> Result<String, ToolError> {
+        name(&context, "one").await
+    }
+    async fn prompt(context: Context, _: PromptArguments) -> Result<String, ToolError> {
+        name(&context, "one").await
+    }
+    let builder = Server::builder(implementation!()).tool(Tool::new("asks", tool)).prompt(Prompt::new("asks", prompt));
+    let builder = builder.resource(Resource::new("x:a", "asks", tool)).resource(Resource::new("x:b", "asks", tool));
+    let server = builder.build();
+    let requests = [
+        ("tools/call", json!({ "name": "asks" })),
+        ("prompts/get", json!({ "name": "asks" })),
+        ("resources/read", json!({ "uri": "x:a" })),
+        ("resources/read", json!({ "uri": "x:b" })),
+    ];
+    for (index, (method, params)) in requests.iter().enumerate() {
+        let first = request(&server, None, method, params.clone()).await;
+        for (other, (method, params)) in requests.iter().enumerate() {
+            let mut params = params.clone();
+            params["requestState"] = state(&first).into();
+            let answer = request(&server, None, method, params).await;
+            assert_eq!(answer["result"].is_object(), index == other, "{method}: {answer}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -251,7 +321,7 @@ async fn odd_handlers_have_defined_outcomes() {
     for (tool, text) in [
         ("swallows", "Ada"),
         ("spawns", "Ada"),
-        ("twice", "Ada Ada"),
+        ("twice", "The key `one` names two questions"),
         ("asks_and_hangs", "The tool did not finish within 1000 ms"),
     ] {
         let first = ask(&server, None, json!({ "name": tool })).await;
@@ -287,10 +357,6 @@ async fn the_answer_to_one_question_answers_no_other() {
         let draft = sure(&context, "Delete the draft?").await?;
         Ok(format!("{draft} {}", sure(&context, "Delete the database?").await?))
     }
-    async fn guarded(context: Context) -> Result<String, ToolError> {
-        name(&context, "one").await?;
-        dangerous(context).await
-    }
     async fn of_two_kinds(context: Context) -> Result<String, ToolError> {
         let sure = sure(&context, "Delete the draft?").await?;
         Ok(format!("{sure} {}", said(&context, "go").await?))
@@ -315,7 +381,6 @@ async fn the_answer_to_one_question_answers_no_other() {
     }
     let tools = [
         Tool::new("dangerous", dangerous),
-        Tool::new("guarded", guarded),
         Tool::new("of_two_kinds", of_two_kinds),
         Tool::new("directories", directories),
         Tool::new("by_hand", by_hand),
@@ -333,15 +398,29 @@ async fn the_answer_to_one_question_answers_no_other() {
             assert_eq!(super::text(&answer), "The key `go` names two questions", "{tool}");
         }
     }
-    // Nor where it came in an earlier round.
+}
+
+/// With its state a call says what it was asked, and nothing else has an answer: nobody has shown the user a question
+/// that comes later.
+#[tokio::test]
+async fn answers_to_what_was_not_asked_are_ignored() {
+    async fn guarded(context: Context) -> Result<String, ToolError> {
+        let name = name(&context, "one").await?;
+        Ok(format!("{name} {}", sure(&context, "Delete the database?").await?))
+    }
+    let server = Server::builder(implementation!()).tool(Tool::new("guarded", guarded)).build();
+    let yes = json!({ "action": "accept" });
     let first = ask(&server, None, json!({ "name": "guarded" })).await;
-    let given = json!({ "go": { "action": "accept" }, "one": { "action": "maybe" } });
+    let given = json!({ "go": yes, "one": { "action": "maybe" } });
     let params = json!({ "name": "guarded", "requestState": state(&first), "inputResponses": given });
     let second = ask(&server, None, params).await;
     assert_eq!(asked(&second), ["one"]);
-    let given = json!({ "go": { "action": "accept" }, "one": answers(&[("one", "Ada")])["one"] });
+    let given = json!({ "go": yes, "one": answers(&[("one", "Ada")])["one"] });
     let params = json!({ "name": "guarded", "requestState": state(&second), "inputResponses": given });
-    assert_eq!(super::text(&ask(&server, None, params).await), "The key `go` names two questions");
+    let third = ask(&server, None, params).await;
+    assert_eq!(asked(&third), ["go"]);
+    let params = json!({ "name": "guarded", "requestState": state(&third), "inputResponses": { "go": yes } });
+    assert_eq!(super::text(&ask(&server, None, params).await), "Ada accept");
 }
 
 /// A question that comes out otherwise in each run is never answered; whoever wrote it shall know.
@@ -408,6 +487,8 @@ async fn a_client_is_asked_by_hand_only_in_the_ways_that_it_can_ask_its_user() {
     for tool in ["in_place", "by_hand"] {
         let answer = ask(&server, None, json!({ "name": tool })).await;
         assert_eq!(answer["error"]["code"], -32021, "{tool}: {answer}");
+        let missing = json!({ "requiredCapabilities": { "elicitation": { "url": {} } } });
+        assert_eq!(answer["error"]["data"], missing, "{tool}");
     }
 }
 
@@ -431,6 +512,36 @@ async fn a_handler_may_ask_by_hand() {
     let params =
         json!({ "name": "greet", "requestState": state(&first), "inputResponses": answers(&[("name", "Ada")]) });
     assert_eq!(super::text(&ask(&server, None, params).await), r#"{"name":"Ada"}"#);
+}
+
+/// Of each kind, and each for its own question only.
+#[tokio::test]
+async fn what_was_asked_by_hand_is_found_by_hand() {
+    fn prompt(text: &str) -> CreateMessageParams {
+        CreateMessageParams::new([SamplingMessage::user(text)], 9)
+    }
+    async fn by_hand(context: Context) -> Result<String, ToolError> {
+        let said = context.answer_sample("model", &prompt("Well?"));
+        if let (Some(said), Some(roots)) = (said, context.answer_roots("roots")) {
+            let other = context.answer_sample("model", &prompt("And?")).map(|said| said.unwrap_err().into_message());
+            let taken = context.answer_roots("model").map(|roots| roots.unwrap_err().into_message());
+            assert_eq!(other.as_deref(), Some("The key `model` names two questions"));
+            assert_eq!(taken, other);
+            assert!(context.answer_sample("else", &prompt("Well?")).is_none());
+            return Ok(format!("{} in {}", said?.to_text(), roots?[0].uri));
+        }
+        let asking = context.input_required();
+        asking.sample("model", &prompt("Well?"))?;
+        asking.roots("roots")?;
+        Err(asking.into())
+    }
+    let server = Server::builder(implementation!()).tool(Tool::new("by_hand", by_hand)).build();
+    let first = ask(&server, None, json!({ "name": "by_hand" })).await;
+    assert_eq!(asked(&first), ["model", "roots"]);
+    let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Ada" }, "model": "m" });
+    let given = json!({ "model": said, "roots": { "roots": [{ "uri": "file:///a" }] } });
+    let params = json!({ "name": "by_hand", "requestState": state(&first), "inputResponses": given });
+    assert_eq!(super::text(&ask(&server, None, params).await), "Ada in file:///a");
 }
 
 /// What it does after it has noted its questions is not cut short: they are asked when it returns.
@@ -459,14 +570,49 @@ async fn a_handler_that_asks_by_hand_comes_to_its_end() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok("no need to ask")
     }
-    let builder = Server::builder(implementation!());
+    async fn succeeds(context: Context) -> Result<&'static str, ToolError> {
+        let asking = context.input_required();
+        asking.elicit("go", &ElicitParams::form("Sure?", Raw::empty_object()))?;
+        let _ = ToolError::from(asking);
+        Ok("no need to ask")
+    }
+    let builder = Server::builder(implementation!()).tool(Tool::new("succeeds", succeeds));
     let server = builder.tool(Tool::new("saves", saves)).tool(Tool::new("thinks_better", thinks_better)).build();
     let first = ask(&server, None, json!({ "name": "saves" })).await;
     assert_eq!((asked(&first), saved.load(Ordering::Relaxed)), (vec!["go"], 1));
     let given = json!({ "go": { "action": "accept" } });
     let params = json!({ "name": "saves", "requestState": state(&first), "inputResponses": given });
     assert_eq!(super::text(&ask(&server, None, params).await), "accept");
-    assert_eq!(super::text(&ask(&server, None, json!({ "name": "thinks_better" })).await), "no need to ask");
+    for tool in ["thinks_better", "succeeds"] {
+        assert_eq!(super::text(&ask(&server, None, json!({ "name": tool })).await), "no need to ask", "{tool}");
+    }
+}
+
+/// A server that has too much to do may say so without a question: the client comes again, with its state.
+#[tokio::test]
+async fn a_handler_that_has_nothing_to_ask_may_have_the_client_come_again() {
+    async fn later(context: Context) -> Result<String, ToolError> {
+        let first = context.once("first", async || Ok::<_, ToolError>(context.sequence())).await?;
+        if first == context.sequence() {
+            return Err(context.input_required().into());
+        }
+        Ok("now".into())
+    }
+    async fn never(context: Context) -> Result<String, ToolError> {
+        Err(context.input_required().into())
+    }
+    let builder = Server::builder(implementation!()).limits(Limits::default().input_rounds(2));
+    let server = builder.tool(Tool::new("later", later)).tool(Tool::new("never", never)).build();
+    let first = ask(&server, None, json!({ "name": "later" })).await;
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    assert!(first["result"].get("inputRequests").is_none(), "{first}");
+    let again = ask(&server, None, json!({ "name": "later", "requestState": state(&first) })).await;
+    assert_eq!(super::text(&again), "now");
+    let mut answer = ask(&server, None, json!({ "name": "never" })).await;
+    for _ in 0..2 {
+        answer = ask(&server, None, json!({ "name": "never", "requestState": state(&answer) })).await;
+    }
+    assert!(answer["error"]["code"] == -32602 && answer.to_string().contains("2 times"), "{answer}");
 }
 
 /// The very same handler text, asked in place.

@@ -299,6 +299,66 @@ async fn what_is_no_text_from_the_server_is_closed_with_its_code() {
     }
 }
 
+/// A message may come in pieces, cut within a character, with pings between them that are answered at once.
+#[tokio::test]
+async fn c111_a_message_of_the_servers_may_come_in_pieces_with_pings_between() {
+    let url = peer(|mut peer| async move {
+        modern(&mut peer).await;
+        let call = peer.hear().await;
+        let answer =
+            json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "content": [{ "type": "text", "text": "€😀" }] } });
+        let answer = answer.to_string();
+        let within = answer.find('€').unwrap() + 1;
+        peer.send(false, TEXT, &answer.as_bytes()[..within]).await;
+        peer.send(true, PING, b"1").await;
+        assert_eq!(peer.next().await.unwrap(), Frame { opcode: PONG, payload: b"1".to_vec() });
+        peer.send(false, CONTINUED, b"").await;
+        peer.send(true, PING, b"2").await;
+        assert_eq!(peer.next().await.unwrap(), Frame { opcode: PONG, payload: b"2".to_vec() });
+        peer.send(true, CONTINUED, &answer.as_bytes()[within..]).await;
+        while peer.next().await.is_some() {}
+    })
+    .await;
+    let client = connect(&url).await.unwrap();
+    assert_eq!(soon("the call", client.call::<String>("a", ())).await.unwrap(), "€😀");
+}
+
+/// Pieces that do not belong together are no message, and too many of them are too much.
+#[tokio::test]
+async fn c111_pieces_that_do_not_belong_together_end_the_connection() {
+    let piece = || vec![b' '; 400];
+    for (frames, code) in [
+        (vec![(false, TEXT, piece()), (true, TEXT, piece())], 1002),
+        (vec![(true, CONTINUED, piece())], 1002),
+        (vec![(false, TEXT, piece()), (false, CONTINUED, piece()), (false, CONTINUED, piece())], 1009),
+    ] {
+        let (told, heard) = tokio::sync::oneshot::channel();
+        let told = Arc::new(std::sync::Mutex::new(Some(told)));
+        let url = peer(move |mut peer| {
+            let (frames, told) = (frames.clone(), told.clone());
+            async move {
+                modern(&mut peer).await;
+                peer.next().await.unwrap();
+                for (is_last, opcode, payload) in &frames {
+                    peer.send(*is_last, *opcode, payload).await;
+                }
+                let mut last = None;
+                while let Some(frame) = peer.next().await {
+                    last = Some(frame);
+                }
+                let told = told.lock().unwrap().take();
+                told.map(|told| told.send(last));
+            }
+        })
+        .await;
+        let limits = Limits::default().message_bytes(1000);
+        let client = Client::builder(implementation!()).limits(limits).connect(Ws::new(&url)).await.unwrap();
+        let error = soon("the call", client.call::<String>("a", ())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error:?}");
+        assert_eq!(soon("the close frame", heard).await.unwrap().unwrap().code(), code);
+    }
+}
+
 /// A server that pings is answered, whether or not anything is called.
 #[tokio::test]
 async fn pings_are_answered() {

@@ -9,21 +9,17 @@ use serde_json::{Value, json};
 use crate::error::{Doing, Error, Result};
 use crate::interop::bench::Bench;
 use crate::interop::call::{ADD, Call, Heard, LIST};
-use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
+use crate::interop::peer::{Era, Outcomes, Peer, Session, Speak, Wire};
 use crate::{debian, process};
 
 pub(crate) const PEER: Peer = Peer {
-    from: "",
     name: "curl",
     version: "any",
-    role: Role::Client,
     wires: &[Wire::Http],
     eras: &[Era::Modern, Era::Legacy],
-    lacks: &[],
     calls: &[LIST, ADD],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Here(by_curl),
+    ..Peer::PLAIN
 };
 
 const CALL_LIMIT: Duration = Duration::from_secs(30);

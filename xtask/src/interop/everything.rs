@@ -17,13 +17,11 @@ pub(crate) const SERVER: Peer = Peer {
     name: PACKAGE.name,
     version: PACKAGE.version,
     role: Role::Server,
-    wires: &[Wire::Stdio, Wire::Http],
     eras: &[Era::Legacy, Era::Either],
     lacks: &[(Era::Modern, "it is built on version 1 of the TypeScript SDK")],
     calls: &[Call::List { having: "get-sum" }, ECHO, GET_SUM, LONG_RUNNING],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Installed(serve),
+    ..Peer::PLAIN
 };
 
 const ECHO: Call = Call::Tool(Tool {

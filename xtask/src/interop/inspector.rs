@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::interop::bench::{Bench, Installed};
 use crate::interop::call::{ADD, Call, Heard, LIST, LOGGING, RECONNECTION};
 use crate::interop::curl::{parse, said};
-use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
+use crate::interop::peer::{Era, Outcomes, Peer, Session, Speak};
 use crate::node::NpmPackage;
 
 pub(crate) const PACKAGE: NpmPackage = NpmPackage { name: "@modelcontextprotocol/inspector", version: "2.12.0" };
@@ -16,21 +16,19 @@ pub(crate) const PEER: Peer = Peer {
     from: "npm",
     name: PACKAGE.name,
     version: PACKAGE.version,
-    role: Role::Client,
-    wires: &[Wire::Stdio, Wire::Http],
     eras: &[Era::Modern, Era::Legacy],
-    lacks: &[],
     calls: &[LIST, ADD],
+    // No `End`: nothing in the package asks its SDK for the DELETE.
     resumes: &[RECONNECTION, LOGGING],
-    flaws: &[],
     speak: Speak::Installed(inspect),
+    ..Peer::PLAIN
 };
 
 /// A call takes a second; this is for a client that waits for an answer that never comes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 fn inspect(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
-    bench.be_visited(installed, session.wire, |target| {
+    bench.be_visited(session.wire, |target| {
         Ok(session.calls().iter().map(|call| make(installed, session, target, call)).collect())
     })
 }

@@ -7,11 +7,13 @@ mod bench;
 mod call;
 mod curl;
 mod everything;
+mod fastmcp;
 mod inspector;
 mod page;
 mod peer;
 mod program;
 mod python;
+mod rust;
 mod typescript;
 mod websocket;
 
@@ -27,19 +29,29 @@ const PEERS: &[&Peer] = &[
     &typescript::CLIENT_V1,
     &python::CLIENT_V2,
     &python::CLIENT_V1,
+    &fastmcp::CLIENT,
+    &rust::RMCP_CLIENT,
+    &rust::TOWER_MCP_CLIENT,
     &websocket::NODE_CLIENT,
     &websocket::PYTHON_CLIENT,
     &everything::SERVER,
-    &typescript::SERVER,
-    &python::SERVER,
+    &typescript::SERVER_V2,
+    &typescript::SERVER_V1,
+    &python::SERVER_V2,
+    &python::SERVER_V1,
+    &fastmcp::SERVER,
+    &rust::RMCP_SERVER,
+    &rust::TOWER_MCP_SERVER,
     &websocket::NODE_SERVER,
     &websocket::PYTHON_SERVER,
 ];
 
-/// Makes every call and prints the table; an error if any call failed.
-pub(crate) fn run(skip_npm: bool) -> Result {
+/// Makes every call, or those of the peers whose names have `only` in them, and prints the table; an error if any call
+/// failed.
+pub(crate) fn run(skip_npm: bool, only: Option<&str>) -> Result {
     let bench = Bench::set_up(skip_npm)?;
-    let (here, left_out): (Vec<&'static Peer>, Vec<_>) = PEERS.iter().copied().partition(|peer| bench.has(peer));
+    let wanted = PEERS.iter().copied().filter(|peer| only.is_none_or(|name| peer.shown().contains(name)));
+    let (here, left_out): (Vec<&'static Peer>, Vec<_>) = wanted.partition(|peer| bench.has(peer));
     for peer in left_out {
         println!("left out (--skip-npm): {} {}", peer.shown(), peer.role.word());
     }
@@ -47,7 +59,7 @@ pub(crate) fn run(skip_npm: bool) -> Result {
         here.iter().flat_map(|peer| peer.sessions()).flat_map(|session| session.hold(&bench)).collect();
     print(&rows);
     match rows.iter().filter(|row| row.outcome.is_err()).count() {
-        0 if skip_npm => Ok(()),
+        0 if skip_npm || only.is_some() => Ok(()),
         0 => page::keep(&page::render(PEERS)),
         failed => Err(Error::new(format!("interop: {failed} of {} calls failed", rows.len()))),
     }

@@ -15,6 +15,7 @@ pub(crate) enum Era {
 
 impl Era {
     pub(crate) const ALL: &[Self] = &[Self::Modern, Self::Legacy, Self::Either];
+    pub(crate) const SPOKEN: &[Self] = &[Self::Modern, Self::Legacy];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -72,13 +73,13 @@ pub(crate) type Outcomes = Result<Vec<Result>>;
 pub(crate) enum Speak {
     /// With what the machine has.
     Here(fn(&Bench, &Session) -> Outcomes),
-    /// With what npm and pip bring.
+    /// With what the registries bring.
     Installed(fn(&Bench, &Installed, &Session) -> Outcomes),
 }
 
 /// Somebody else's client or server.
 pub(crate) struct Peer {
-    /// Where it comes from: `npm`, `PyPI`, or nothing for a program of the machine's.
+    /// Where it comes from: `npm`, `PyPI`, `crates.io`, or nothing for a program of the machine's.
     pub(crate) from: &'static str,
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
@@ -90,18 +91,48 @@ pub(crate) struct Peer {
     pub(crate) calls: &'static [Call],
     /// What a client calls in the legacy era while its connections are cut; nothing if that is not tried.
     pub(crate) resumes: &'static [Call],
+    /// Calls whose progress it may lose.
     pub(crate) flaws: &'static [Flaw],
+    /// Calls that it cannot make or answer, and that are not tried.
+    pub(crate) gaps: &'static [Flaw],
     pub(crate) speak: Speak,
 }
 
-/// A defect of the peer's own: it may lose the progress of this call.
+/// A defect of the peer's own, or something that it does not have.
 pub(crate) struct Flaw {
-    pub(crate) wire: Wire,
+    /// The call that it is about.
     pub(crate) call: &'static str,
+    /// On these wires, as far as the peer has them.
+    pub(crate) wires: &'static [Wire],
+    /// In these eras, as they are spoken: never `Either`.
+    pub(crate) eras: &'static [Era],
     pub(crate) words: &'static str,
 }
 
+impl Flaw {
+    fn is_in(&self, session: &Session) -> bool {
+        let spoken = if session.revision() == MODERN { Era::Modern } else { Era::Legacy };
+        self.wires.contains(&session.wire) && self.eras.contains(&spoken)
+    }
+}
+
 impl Peer {
+    /// What most peers have in common: nothing out of the ordinary.
+    pub(crate) const PLAIN: Self = Self {
+        from: "",
+        name: "",
+        version: "",
+        role: Role::Client,
+        wires: &[Wire::Stdio, Wire::Http],
+        eras: Era::ALL,
+        lacks: &[],
+        calls: &[],
+        resumes: &[],
+        flaws: &[],
+        gaps: &[],
+        speak: Speak::Here(|_, _| Err(Error::new("nobody is there"))),
+    };
+
     /// Its name and where it comes from, for a terminal.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.from, self.name).trim_start().to_owned()
@@ -134,8 +165,14 @@ pub(crate) struct Row {
 
 impl Session {
     /// What is called in it.
-    pub(crate) fn calls(&self) -> &'static [Call] {
-        if self.wire == Wire::Cut { self.peer.resumes } else { self.peer.calls }
+    pub(crate) fn calls(&self) -> Vec<&'static Call> {
+        let calls = if self.wire == Wire::Cut { self.peer.resumes } else { self.peer.calls };
+        calls.iter().filter(|call| !self.gaps().any(|gap| gap.call == call.name())).collect()
+    }
+
+    /// What is left out of it.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = &'static Flaw> {
+        self.peer.gaps.iter().filter(|gap| gap.is_in(self))
     }
 
     /// Makes all calls; a row each.
@@ -147,11 +184,11 @@ impl Session {
             Row { peer, wire, era, call, outcome }
         };
         match bench.speak(self) {
-            Ok(outcomes) => self.calls().iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
+            Ok(outcomes) => self.calls().into_iter().zip(outcomes).map(|(call, outcome)| row(call, outcome)).collect(),
             Err(error) => {
                 // The rows have its beginning only.
                 eprintln!("FAILED: {error}");
-                self.calls().iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
+                self.calls().into_iter().map(|call| row(call, Err(Error::new(error.to_string())))).collect()
             }
         }
     }
@@ -168,7 +205,7 @@ impl Session {
 
     /// The peer's own defect in this call, if it is known to have one.
     pub(crate) fn flaw(&self, call: &Call) -> Option<&'static Flaw> {
-        self.peer.flaws.iter().find(|flaw| flaw.wire == self.wire && flaw.call == call.name())
+        self.peer.flaws.iter().find(|flaw| flaw.call == call.name() && flaw.is_in(self))
     }
 
     fn praise(&self, call: &Call) -> String {
@@ -221,10 +258,23 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_leaves_a_call_out() {
+        for (peer, gap) in PEERS.iter().flat_map(|peer| peer.gaps.iter().map(move |gap| (peer, gap))) {
+            let mut sessions = peer.sessions().filter(|session| gap.is_in(session)).peekable();
+            assert!(sessions.peek().is_some(), "{} {}", peer.name, gap.call);
+            assert!(
+                sessions.all(|session| session.calls().iter().all(|call| call.name() != gap.call)),
+                "{}",
+                peer.name
+            );
+        }
+    }
+
+    #[test]
     fn a_flaw_is_about_a_call_that_is_made() {
         for peer in PEERS {
-            for flaw in peer.flaws {
-                assert!(peer.wires.contains(&flaw.wire), "{}", peer.name);
+            for flaw in peer.flaws.iter().chain(peer.gaps) {
+                assert!(peer.sessions().any(|session| flaw.is_in(&session)), "{}", peer.name);
                 assert!(peer.calls.iter().any(|call| call.name() == flaw.call), "{}", peer.name);
             }
         }

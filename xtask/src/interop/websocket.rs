@@ -2,7 +2,6 @@
 
 use std::process::Command;
 
-use crate::fixtures::{Serving, listening};
 use crate::interop::bench::{Bench, Installed};
 use crate::interop::call::{ADD, COUNT, Call, FAIL, LIST};
 use crate::interop::peer::{Era, Outcomes, Peer, Role, Session, Speak, Wire};
@@ -11,7 +10,7 @@ use crate::node::NpmPackage;
 use crate::python::PipPackage;
 
 const WS: NpmPackage = NpmPackage { name: "ws", version: "8.23.0" };
-const WEBSOCKETS: PipPackage = PipPackage { name: "websockets", version: "17.4" };
+pub(crate) const WEBSOCKETS: PipPackage = PipPackage { name: "websockets", version: "17.4" };
 
 pub(crate) const NPM_PACKAGES: &[NpmPackage] = &[WS];
 pub(crate) const PIP_PACKAGES: &[PipPackage] = &[WEBSOCKETS];
@@ -20,30 +19,24 @@ pub(crate) const NODE_CLIENT: Peer = Peer {
     from: "npm",
     name: WS.name,
     version: WS.version,
-    role: Role::Client,
     wires: &[Wire::WebSocket, Wire::Upgrade],
     eras: &[Era::Modern, Era::Legacy],
-    lacks: &[],
     calls: &[ADD, FAIL, COUNT, Call::Close],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
         visit(bench, installed.node.program("websocket.mjs")?, session)
     }),
+    ..Peer::PLAIN
 };
 
 pub(crate) const PYTHON_CLIENT: Peer = Peer {
     from: "PyPI",
     name: WEBSOCKETS.name,
     version: WEBSOCKETS.version,
-    role: Role::Client,
     wires: &[Wire::WebSocket, Wire::Upgrade],
     eras: &[Era::Modern, Era::Legacy],
-    lacks: &[],
     calls: &[ADD, FAIL, COUNT, Call::Close],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Installed(by_python),
+    ..Peer::PLAIN
 };
 
 /// It picks no subprotocol.
@@ -53,14 +46,11 @@ pub(crate) const NODE_SERVER: Peer = Peer {
     version: WS.version,
     role: Role::Server,
     wires: &[Wire::WebSocket],
-    eras: Era::ALL,
-    lacks: &[],
     calls: &[LIST, ADD, FAIL, COUNT],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
-        serve(bench, installed.node.program("websocket_server.mjs")?, session)
+        bench.call(session, installed.node.program("websocket_server.mjs")?)
     }),
+    ..Peer::PLAIN
 };
 
 /// It picks the subprotocol that is offered.
@@ -70,14 +60,11 @@ pub(crate) const PYTHON_SERVER: Peer = Peer {
     version: WEBSOCKETS.version,
     role: Role::Server,
     wires: &[Wire::WebSocket],
-    eras: Era::ALL,
-    lacks: &[],
     calls: &[LIST, ADD, FAIL, COUNT],
-    resumes: &[],
-    flaws: &[],
     speak: Speak::Installed(|bench, installed, session| {
-        serve(bench, installed.websockets.program("websocket_server.py"), session)
+        bench.call(session, installed.websockets.program("websocket_server.py"))
     }),
+    ..Peer::PLAIN
 };
 
 fn by_python(bench: &Bench, installed: &Installed, session: &Session) -> Outcomes {
@@ -85,10 +72,5 @@ fn by_python(bench: &Bench, installed: &Installed, session: &Session) -> Outcome
 }
 
 fn visit(bench: &Bench, program: Command, session: &Session) -> Outcomes {
-    let serving = bench.fixtures.listen(if session.wire == Wire::Upgrade { "http" } else { "ws" }, &[])?;
-    program::visit(program, session, &[serving.url.replacen("http://", "ws://", 1).into()])
-}
-
-fn serve(bench: &Bench, mut server: Command, session: &Session) -> Outcomes {
-    bench.call_running(session, &Serving::start(server.arg(session.wire.word()), listening)?)
+    bench.be_visited(session.wire, |target| program::visit(program, session, target))
 }

@@ -6,12 +6,13 @@ use std::{
         Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use mcp_jsonrpc::{ByteString, Raw, Response};
+use mcp_jsonrpc::{ByteString, Raw, Response, code};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 
 use crate::{
     Blame, BoxFuture, Era, Error, ErrorKind, Limits, MirrorPlan, Revision, Tool,
@@ -19,15 +20,17 @@ use crate::{
         Agreed, CallOptions, ClientBuilder, IntoTransport, ListenEnd, Outgoing, Verdict,
         call::{Ask, Caller, Speech},
         connect::{self, Connected},
-        input::InputRequired,
+        input::{InputRequired, visits_required},
         listen::Listening,
-        remote::{self, Passing},
+        remote::{self, Passing, Whose},
         result::{self, Answer},
         route::Router,
     },
     lock::lock,
     mcp_code,
-    method::{CallTool, Complete, Empty, GetPrompt, Method, Ping, ReadResource, SetLevel, Subscribe, notification},
+    method::{
+        CallTool, Complete, Discover, Empty, GetPrompt, Method, Ping, ReadResource, SetLevel, Subscribe, notification,
+    },
     observer::{Direction, Opened},
     types::{
         CallToolParams, CallToolResult, CompleteParams, Completion, GetPromptParams, GetPromptResult, Implementation,
@@ -175,7 +178,7 @@ impl Client {
         if outcome.is_error {
             return Err(failed(name, &outcome));
         }
-        result::value(&outcome)
+        result::value(name, &outcome)
     }
 
     /// Calls a tool; its failure is a result too.
@@ -230,7 +233,7 @@ impl Client {
     /// Reads a resource.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] where a legacy server has none of that URI; otherwise as [`call_raw`](Self::call_raw).
+    /// [`ErrorKind::NotFound`] where the server has none of that URI; otherwise as [`call_raw`](Self::call_raw).
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, Error> {
         self.read_resource_with(uri, CallOptions::new()).await
     }
@@ -241,7 +244,8 @@ impl Client {
     /// As [`read_resource`](Self::read_resource).
     pub async fn read_resource_with(&self, uri: &str, mut options: CallOptions) -> Result<ReadResourceResult, Error> {
         let params = ResourceParams { uri: uri.to_owned() };
-        self.request_with::<ReadResource>(Ask::named(&params, uri), &mut options).await
+        let read = self.request_with::<ReadResource>(Ask::named(&params, uri), &mut options).await;
+        read.map_err(|error| if is_about(&error, uri) { error.of_kind(ErrorKind::NotFound) } else { error })
     }
 
     /// Completes an argument of a prompt, or a variable of a resource template.
@@ -249,16 +253,26 @@ impl Client {
     /// # Errors
     /// As [`call_raw`](Self::call_raw).
     pub async fn complete(&self, params: CompleteParams) -> Result<Completion, Error> {
-        Ok(self.request::<Complete>(&params).await?.completion)
+        self.complete_with(params, CallOptions::new()).await
     }
 
-    /// Asks a legacy server for log messages from that level on. In the modern era each call says so itself
-    /// ([`CallOptions::log_level`]).
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete).
+    pub async fn complete_with(&self, params: CompleteParams, mut options: CallOptions) -> Result<Completion, Error> {
+        Ok(self.request_with::<Complete>(Ask::new(&params), &mut options).await?.completion)
+    }
+
+    /// Asks for log messages from that level on. A legacy server is told now; a modern one with each call from now on that
+    /// does not say otherwise ([`CallOptions::log_level`]).
     ///
     /// # Errors
     /// As [`call_raw`](Self::call_raw).
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Error> {
-        self.request::<SetLevel>(&SetLevelParams { level }).await?;
+        if self.revision().era() == Era::Legacy {
+            self.request::<SetLevel>(&SetLevelParams { level }).await?;
+        }
         self.0.listening.keep_log_level(level);
         Ok(())
     }
@@ -266,22 +280,38 @@ impl Client {
     /// Tells a legacy server that what [`ClientBuilder::on_roots`] lists has changed. A modern one asks in every call.
     ///
     /// # Errors
-    /// When it could not be sent.
+    /// When it could not be sent within [`Limits::request_timeout`].
     pub async fn roots_changed(&self) -> Result<(), Error> {
         if self.revision().era() == Era::Modern {
             return Ok(());
         }
-        let caller = &self.0.caller;
-        caller.observers.notification(caller.connection(), Direction::Outgoing, notification::ROOTS_CHANGED);
-        caller.transport.send(Outgoing::notification(notification::ROOTS_CHANGED, None, Some(self.revision()))).await
+        let sessions = self.0.sessions.load(Ordering::Acquire);
+        match self.tell_of_roots().await {
+            Err(error) if error.kind() == ErrorKind::NotInitialized => {
+                self.renewed(sessions).await?;
+                self.tell_of_roots().await
+            }
+            outcome => outcome,
+        }
     }
 
-    /// Asks a legacy server whether it is alive. The modern era has no ping: every request is one.
+    async fn tell_of_roots(&self) -> Result<(), Error> {
+        let caller = &self.0.caller;
+        caller.observers.notification(caller.connection(), Direction::Outgoing, notification::ROOTS_CHANGED);
+        let out = Outgoing::notification(notification::ROOTS_CHANGED, None, Some(self.revision()));
+        let sent = timeout(self.limits().request_timeout, caller.transport.send(out)).await;
+        sent.unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, "the server did not take a notification in time")))
+    }
+
+    /// Asks the server whether it is alive: with `ping`, or in the modern era, which has none, with `server/discover`.
     ///
     /// # Errors
     /// As any call.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.request::<Ping>(&Empty::default()).await.map(drop)
+        match self.revision().era() {
+            Era::Modern => self.request::<Discover>(&Empty::default()).await.map(drop),
+            Era::Legacy => self.request::<Ping>(&Empty::default()).await.map(drop),
+        }
     }
 
     /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
@@ -313,10 +343,7 @@ impl Client {
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<Raw, Error> {
-        if !M::ERAS.contains(&self.revision().era()) {
-            let message = format!("{} has no method `{}`", self.revision(), M::NAME);
-            return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
-        }
+        options.log_level = options.log_level.or_else(|| self.0.listening.log_level());
         match options.cancel.clone() {
             None => self.kept_or_asked::<M>(ask, options).await,
             Some(token) => tokio::select! {
@@ -329,7 +356,9 @@ impl Client {
 
     /// An answer that is still good, or a new one.
     async fn kept_or_asked<M: Method>(&self, ask: Ask<'_, M::Params>, options: &mut CallOptions) -> Result<Raw, Error> {
-        let Some(cache) = self.0.settings.keeps() else { return Ok(self.rounds::<M>(ask, options).await?.0) };
+        // Only answers of the modern era say how long they are good.
+        let cache = self.0.settings.keeps().filter(|_| self.revision().era() == Era::Modern);
+        let Some(cache) = cache else { return Ok(self.rounds::<M>(ask, options).await?.0) };
         let params = Raw::encode(ask.params).map_err(|error| {
             Error::caused(ErrorKind::InvalidParams, "the parameters cannot be written as JSON", error)
         })?;
@@ -355,9 +384,12 @@ impl Client {
     ) -> Result<(Raw, u32), Error> {
         let most = self.limits().input_rounds;
         for round in 0..=most {
-            match self.round::<M>(&ask, options).await? {
-                Answer::Complete(result) => return Ok((result, round)),
-                Answer::InputRequired(asked) => ask.input = self.answered(asked).await?,
+            match self.round::<M>(&ask, options).await {
+                Ok(Answer::Complete(result)) => return Ok((result, round)),
+                Ok(Answer::InputRequired(asked)) => ask.input = self.answered(asked).await?,
+                // Whoever else made the call is the one to be sent there, and gets the error.
+                Err(error) if !matches!(options.whose, Whose::Ours) => return Err(error),
+                Err(error) => self.visited(error, options.at_most).await?,
             }
         }
         let message = format!("the server wants to know still more after {most} rounds");
@@ -386,7 +418,9 @@ impl Client {
     /// Lists the tools again; whether a call has other headers by that.
     async fn mirrors_anew(&self, params: &impl Serialize, options: &mut CallOptions) -> bool {
         let params = Raw::encode(params).and_then(|params| params.decode::<CallToolParams>());
-        let (Ok(params), Ok(_)) = (params, self.listed_again().await) else { return false };
+        let patience = options.timeout.unwrap_or(self.limits().request_timeout);
+        let listed = timeout(patience, self.listed_again()).await;
+        let (Ok(params), Ok(Ok(_))) = (params, listed) else { return false };
         let mirrored = self.mirrored(&params);
         let before = std::mem::replace(&mut options.mirrored, mirrored);
         before != options.mirrored
@@ -395,6 +429,20 @@ impl Client {
     /// Boxed, as listing is a request too.
     fn listed_again(&self) -> BoxFuture<'_, Result<Vec<Tool>, Error>> {
         Box::pin(self.tools())
+    }
+
+    /// Sends the user to the pages that have to be visited before the call can be made, where that is what an error says.
+    async fn visited(&self, error: Error, patience: Option<Duration>) -> Result<(), Error> {
+        let handlers = &self.0.settings.handlers;
+        let is_legacy = self.revision().era() == Era::Legacy;
+        let pages = visits_required(&error).filter(|_| is_legacy && handlers.url.is_some());
+        let Some(pages) = pages else { return Err(error) };
+        let patience = patience.unwrap_or(self.limits().request_timeout_max);
+        match timeout(patience, handlers.visit(pages, self.revision())).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(failed)) => Err(failed),
+            Ok(Ok(false)) | Err(_) => Err(error),
+        }
     }
 
     async fn answered(&self, asked: InputRequired) -> Result<crate::client::input::Input, Error> {
@@ -407,7 +455,9 @@ impl Client {
         let sessions = self.0.sessions.load(Ordering::Acquire);
         match self.0.caller.respond::<M>(self.speech(), ask, options).await {
             Err(error) if error.kind() == ErrorKind::NotInitialized && self.revision().era() == Era::Legacy => {
-                self.renewed(sessions).await?;
+                let patience = options.timeout.unwrap_or(self.limits().request_timeout);
+                let in_time = timeout(patience, self.renewed(sessions)).await;
+                in_time.map_err(|_| Error::new(ErrorKind::Timeout, "no new session began in time"))??;
                 self.0.caller.respond::<M>(self.speech(), ask, options).await
             }
             outcome => outcome,
@@ -432,6 +482,8 @@ impl Client {
             return Err(error.saying(message));
         }
         self.0.sessions.store(seen + 1, Ordering::Release);
+        listening.begin_anew();
+        router.inbox().found();
         let (uris, log_level) = listening.session();
         for uri in uris {
             self.tell_again::<Subscribe>(&ResourceParams { uri }).await;
@@ -465,10 +517,11 @@ impl Client {
         self.0.plans.store(Arc::new(plans));
     }
 
-    /// Shared wires have no headers.
+    /// Shared wires have no headers, and the legacy era none that mirror.
     fn is_about_headers(&self, error: &Error) -> bool {
         let code = error.object().map(|object| object.code);
-        code == Some(mcp_code::HEADER_MISMATCH) && !self.0.caller.transport.is_shared()
+        let has_headers = self.revision().era() == Era::Modern && !self.0.caller.transport.is_shared();
+        has_headers && code == Some(mcp_code::HEADER_MISMATCH)
     }
 
     /// Legacy servers know nothing of it.
@@ -500,6 +553,15 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("revision", &self.revision()).finish_non_exhaustive()
     }
+}
+
+/// Whether the server says that it does not have that resource, as the modern era does.
+///
+/// Specification: *Resources, Error Handling*.
+fn is_about(error: &Error, uri: &str) -> bool {
+    let object = error.object().filter(|object| object.code == code::INVALID_PARAMS);
+    let named = object.and_then(|object| object.data.as_ref()?.member("uri")?.to_string_value().ok());
+    named.is_some_and(|named| *named == *uri)
 }
 
 /// Arguments are an object; unit and `None` are none at all.

@@ -64,7 +64,7 @@ impl ClientBuilder {
 
     /// Sets the bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.at_least_one();
+        self.limits = limits.within_reason();
         self
     }
 

@@ -12,6 +12,7 @@ use mcp_jsonrpc::{Members, Raw};
 use tokio::time::Instant;
 
 use crate::{
+    client::listen::lies_below,
     deadline::deadline,
     hub::Subject,
     lock::lock,
@@ -129,8 +130,9 @@ impl Cache {
             Subject::Prompts => key.method == ListPrompts::NAME,
             Subject::Resources => [ListResources::NAME, ListResourceTemplates::NAME].contains(&key.method),
             Subject::Resource(uri) => {
-                let is_it = || Some(key.params.member("uri")?.to_string_value().ok()? == **uri);
-                key.method == ReadResource::NAME && is_it().unwrap_or(true)
+                let kept = key.params.member("uri").and_then(|kept| kept.to_string_value().ok());
+                let is_it = kept.is_none_or(|kept| *kept == **uri || lies_below(uri, &kept));
+                key.method == ReadResource::NAME && is_it
             }
         });
     }

@@ -18,6 +18,7 @@ use crate::{
     Blame, Era, Error, ErrorKind, Limits, Revision,
     client::{
         Incoming, Outgoing, Replies, Transport,
+        attention::Attention,
         input::Input,
         legacy,
         modern::Modern,
@@ -43,14 +44,14 @@ use crate::{
 #[derive(Default)]
 #[must_use]
 pub struct CallOptions {
-    timeout: Option<Duration>,
-    at_most: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) at_most: Option<Duration>,
     progress: Option<Box<dyn FnMut(Progress) + Send>>,
     pub(super) cancel: Option<CancellationToken>,
-    /// Further members of `_meta`, each with a comma before it.
-    meta: String,
+    /// Further members of `_meta`.
+    meta: Vec<(Raw, Raw)>,
     /// From which level on a modern server is to say what it does.
-    log_level: Option<LogLevel>,
+    pub(super) log_level: Option<LogLevel>,
     /// What [`Outgoing::mirrored`] is to be.
     pub(super) mirrored: Vec<(ByteString, ByteString)>,
     /// What a modern server may ask about this call, if not what the client says.
@@ -66,12 +67,15 @@ impl CallOptions {
     }
 
     /// How long to wait for the reply without hearing of progress. Default: [`Limits::request_timeout`].
+    ///
+    /// The time that this client takes to answer what the server asks meanwhile does not count; a modern server asks between
+    /// one request and the next, each of which has this long.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long to wait at most, with progress. Default: [`Limits::request_timeout_max`].
+    /// How long to wait at most, with progress and questions. Default: [`Limits::request_timeout_max`].
     pub fn at_most(mut self, at_most: Duration) -> Self {
         self.at_most = Some(at_most);
         self
@@ -90,7 +94,7 @@ impl CallOptions {
         self
     }
 
-    /// Sends a member of `_meta` with it. What the client says there itself stays as it is.
+    /// Sends a member of `_meta` with it, in place of one of that name. What the client says there itself stays as it is.
     ///
     /// # Errors
     /// When the value cannot be written as JSON, or the key belongs to the protocol.
@@ -115,7 +119,8 @@ impl CallOptions {
 
     fn push_meta(&mut self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
         let (key, value) = (Raw::encode(key)?, Raw::encode(value)?);
-        self.meta.extend([",", key.as_str(), ":", value.as_str()]);
+        self.meta.retain(|(given, _)| *given != key);
+        self.meta.push((key, value));
         Ok(())
     }
 
@@ -176,8 +181,11 @@ impl Speech {
             }
             Self::Handshake | Self::Legacy(_) => legacy::meta(progress_token),
         };
-        let further = if own.is_empty() { options.meta.strip_prefix(',').unwrap_or_default() } else { &options.meta };
-        own + further
+        options.meta.iter().fold(own, |mut meta, (key, value)| {
+            let comma = if meta.is_empty() { "" } else { "," };
+            meta.extend([comma, key.as_str(), ":", value.as_str()]);
+            meta
+        })
     }
 }
 
@@ -207,13 +215,14 @@ pub(crate) struct Caller {
     pub(crate) observers: Observers,
     /// Whose the questions of a legacy server are.
     pub(crate) passing: Arc<Passing>,
+    pub(super) attention: Arc<Attention>,
     next_id: AtomicU64,
 }
 
 impl Caller {
     pub(crate) fn new(transport: Arc<dyn Transport>, limits: Limits, observers: Observers) -> Self {
         let passing = Arc::new(Passing::new(limits.request_timeout));
-        Self { transport, limits, observers, passing, next_id: AtomicU64::new(0) }
+        Self { transport, limits, observers, passing, attention: Arc::default(), next_id: AtomicU64::new(0) }
     }
 
     /// What observers are told that it is.
@@ -258,8 +267,9 @@ impl Caller {
         options: &CallOptions,
     ) -> Result<Outgoing, Error> {
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed));
-        // Only tools take long enough to tell of progress, which holds off the time-out too.
-        let progress_token = (M::NAME == CallTool::NAME).then_some(&id);
+        // Tools may take long, and what they tell of progress holds off the time-out too.
+        let tells = M::NAME == CallTool::NAME || options.progress.is_some();
+        let progress_token = tells.then_some(&id);
         let params = compose(ask.params, &speech.meta(progress_token, options), &ask.input)?;
         let frame = mcp_jsonrpc::Message::Request(Request::new(id.clone(), M::NAME, Some(params))).encode();
         Ok(Outgoing {
@@ -280,7 +290,10 @@ impl Caller {
         let mut until = deadline(start, patience).min(end);
         loop {
             match timeout_at(until, replies.next()).await {
-                Err(_) => return Err(timed_out(start.elapsed())),
+                Err(_) => match self.attention.held_until().map(|held| deadline(held, patience).min(end)) {
+                    Some(later) if later > until => until = later,
+                    _ => return Err(timed_out(start.elapsed())),
+                },
                 Ok(None) => return Err(Error::new(ErrorKind::TransportClosed, "the stream ended before the response")),
                 Ok(Some(Err(error))) => return Err(error),
                 Ok(Some(Ok(Incoming::Response(response)))) => return Ok(response),

@@ -165,7 +165,6 @@ pub(crate) async fn renew(
     revision: Revision,
 ) -> Result<(), Error> {
     caller.transport.open(inbox.clone()).await?;
-    inbox.found();
     let (agreed, _) = shake_hands(caller, client, revision).await?;
     if agreed != revision {
         let message = format!("the server speaks {agreed} now, and no longer {revision}");

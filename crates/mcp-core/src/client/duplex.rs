@@ -12,16 +12,17 @@ use tokio::task::JoinHandle;
 use crate::{
     Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, about_request},
+    head::cancelled,
     lock::lock,
     mailbox::Mailbox,
-    method::{Initialize, Method, notification},
+    method::{Initialize, Listen, Method, notification},
     observer::{CloseReason, ConnectionEvent, Direction, Observers, Opened, Role},
     pending::Pending,
     wire,
 };
 
 /// What opens a shared wire. It is asked once for each connection: again where a server has to be connected to anew to
-/// speak another era, and after a connection was lost.
+/// speak another era.
 pub trait Connector: Send + Sync + 'static {
     /// What is opened.
     type Wire: Wire;
@@ -89,8 +90,13 @@ struct Outbound {
     frame: Bytes,
 }
 
-/// What comes back for one request.
-type Waiter = Mailbox<Result<Incoming, Error>>;
+/// Who waits for what comes back for one request.
+#[derive(Debug)]
+struct Waiter {
+    incoming: Mailbox<Result<Incoming, Error>>,
+    /// It is `subscriptions/listen`, which is read at once whatever comes.
+    listens: bool,
+}
 
 impl<C: Connector> Duplex<C> {
     /// A transport that opens its wire with `connector`.
@@ -181,7 +187,7 @@ impl<C> Drop for Duplex<C> {
 
 impl Link {
     fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
-        let waiter = Arc::new(Waiter::new(&self.limits));
+        let waiter = Arc::new(Waiter { incoming: Mailbox::new(&self.limits), listens: out.calls(Listen::NAME) });
         let cancel = out.to_cancel().filter(|_| !out.calls(Initialize::NAME)).map(|cancel| cancel.frame);
         let asked = Asked { link: self, id, waiter, unsent: Some(out.frame), cancel, is_queued: false };
         Replies::new(futures_util::stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
@@ -196,7 +202,7 @@ impl Link {
     fn fail_pending(&self) {
         let waiters = lock(&self.pending).close();
         for waiter in waiters {
-            settle(&waiter, Err(self.closed()));
+            waiter.settle(Err(self.closed()));
         }
     }
 
@@ -241,28 +247,40 @@ impl Link {
             Message::Response(response) => {
                 let waiter = response.id.as_ref().and_then(|id| lock(&self.pending).settle(id));
                 match waiter {
-                    Some(waiter) => settle(&waiter, Ok(Incoming::Response(response))),
+                    Some(waiter) => waiter.settle(Ok(Incoming::Response(response))),
                     None => tracing::debug!(id = ?response.id, "an answer to no pending request was dropped"),
                 }
             }
-            Message::Notification(notification) => match self.waiter_of(&notification) {
-                Some(waiter) => {
-                    let is_progress = notification.method == notification::PROGRESS;
-                    let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
-                    let incoming = Ok(Incoming::Notification(notification));
-                    if is_progress {
-                        // A slow reader loses progress, and delays nobody.
-                        waiter.offer(incoming, bytes, |_| false, || true);
-                    } else {
-                        // Changes are lost by nobody; who listens to them takes them down at once.
-                        waiter.put(incoming, bytes).await;
-                    }
-                }
-                None if notification.method == notification::PROGRESS => {}
-                None => inbox.deliver(Message::Notification(notification)).await,
-            },
+            Message::Notification(notification) => self.on_notification(notification, inbox).await,
             request => inbox.deliver(request).await,
         }
+    }
+
+    async fn on_notification(&self, notification: Notification, inbox: &Inbox) {
+        let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
+        if notification.method == notification::PROGRESS {
+            if let Some(waiter) = self.waiter_of(&notification) {
+                // A slow reader loses progress, and delays nobody.
+                waiter.incoming.offer(Ok(Incoming::Notification(notification)), bytes, |_| false, || true);
+            }
+        } else if let Some(waiter) = self.ended_by(&notification) {
+            waiter.settle(Ok(Incoming::Notification(notification)));
+        } else if let Some(waiter) = self.waiter_of(&notification).filter(|waiter| waiter.listens) {
+            // Changes are lost by nobody.
+            waiter.incoming.put(Ok(Incoming::Notification(notification)), bytes).await;
+        } else {
+            inbox.deliver(Message::Notification(notification)).await;
+        }
+    }
+
+    /// Who listens on a stream of changes that the server tears down like that.
+    ///
+    /// Specification: *Cancellation*.
+    fn ended_by(&self, notification: &Notification) -> Option<Arc<Waiter>> {
+        let id = cancelled(notification, self.limits.id_bytes)?;
+        let mut pending = lock(&self.pending);
+        pending.peek(&id).filter(|waiter| waiter.listens)?;
+        pending.settle(&id)
     }
 
     /// Servers print things that are no messages; only what names a pending request is more than a curiosity.
@@ -271,7 +289,7 @@ impl Link {
         let id = malformed.id.as_ref().filter(|_| malformed.kind != MalformedKind::Call);
         let waiter = id.and_then(|id| lock(&self.pending).settle(id));
         if let Some(waiter) = waiter {
-            settle(&waiter, Err(unreadable(&malformed)));
+            waiter.settle(Err(unreadable(&malformed)));
         }
     }
 
@@ -286,9 +304,12 @@ fn unreadable(malformed: &Malformed) -> Error {
     Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
 }
 
-fn settle(waiter: &Waiter, outcome: Result<Incoming, Error>) {
-    waiter.push(outcome, 0);
-    waiter.close();
+impl Waiter {
+    /// Nothing comes after this.
+    fn settle(&self, outcome: Result<Incoming, Error>) {
+        self.incoming.push(outcome, 0);
+        self.incoming.close();
+    }
 }
 
 /// Runs a connection to its end: until the server ends it, or until the outbox is closed and written.
@@ -368,16 +389,18 @@ impl Asked {
             let is_open = lock(&self.link.pending).begin(self.id.clone(), self.waiter.clone());
             self.is_queued = is_open && self.link.put(Some(self.id.clone()), frame).await;
             if !self.is_queued {
-                settle(&self.waiter, Err(self.link.closed()));
+                self.waiter.settle(Err(self.link.closed()));
             }
         }
-        self.waiter.pop().await
+        self.waiter.incoming.pop().await
     }
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
         let waits = lock(&self.link.pending).settle(&self.id).is_some();
+        // The connection may be waiting for room in it.
+        self.waiter.incoming.close();
         // What was not written yet never will be, and needs no cancelling.
         let is_withdrawn = || self.link.outbox.retain(|queued| queued.id.as_ref() != Some(&self.id));
         if waits && self.is_queued && !is_withdrawn() {

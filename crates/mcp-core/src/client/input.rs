@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Blame, BoxFuture, Era, Error, ErrorKind, Limits, Revision,
+    client::visits::Visits,
+    mcp_code,
     method::question,
     types::{
         ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
@@ -31,6 +33,7 @@ pub(crate) struct Handlers {
     pub(super) roots: Option<Handler<(), Vec<Root>>>,
     /// Questions are whoever's the call is that they are about, so that anything may be asked.
     pub(super) passes: bool,
+    pub(super) visits: Arc<Visits>,
 }
 
 /// A handler with its type erased.
@@ -101,7 +104,11 @@ impl Handlers {
             _ => return Err(refused("this client's user cannot be asked in that mode")),
         };
         let schema = params.requested_schema.clone().filter(|_| is_form);
+        let visit = params.elicitation_id.clone().filter(|_| !is_form);
         let mut result = handler(params).await?;
+        if let (ElicitAction::Accept, Some(id)) = (result.action, visit) {
+            self.visits.begin(id);
+        }
         if let (ElicitAction::Accept, Some(schema)) = (result.action, schema) {
             let content = with_defaults(result.content.take(), &schema);
             if !validate::fits(&schema, &content) {
@@ -111,6 +118,44 @@ impl Handlers {
             result.content = Some(content);
         }
         write(&result)
+    }
+}
+
+/// The pages that the user has to visit before a call can be made, where a legacy server says so.
+///
+/// Specification: *2025-11-25, Elicitation, URL Elicitation Required Error*.
+pub(super) fn visits_required(error: &Error) -> Option<Vec<Raw>> {
+    #[derive(Deserialize)]
+    struct Required {
+        elicitations: Vec<Raw>,
+    }
+    let object = error.object().filter(|object| object.code == mcp_code::URL_ELICITATION_REQUIRED)?;
+    let required: Required = object.data.as_ref()?.decode().ok()?;
+    (!required.elicitations.is_empty()).then_some(required.elicitations)
+}
+
+impl Handlers {
+    /// Sends the user there, one page after the other, and waits until the server says that all is done; false if the user
+    /// does not want to.
+    pub(super) async fn visit(&self, pages: Vec<Raw>, revision: Revision) -> Result<bool, Error> {
+        #[derive(Deserialize)]
+        struct Answered {
+            action: ElicitAction,
+        }
+        let mut ids = Vec::new();
+        for page in &pages {
+            let params: ElicitParams = read(question::ELICIT, Some(page))?;
+            let Some(id) = params.elicitation_id.filter(|_| params.mode == Some(ElicitMode::Url)) else {
+                return Ok(false);
+            };
+            let answer = self.answer(question::ELICIT, Some(page), revision).await?;
+            if !answer.decode().is_ok_and(|answered: Answered| answered.action == ElicitAction::Accept) {
+                return Ok(false);
+            }
+            ids.push(id);
+        }
+        self.visits.until_done(&ids).await;
+        Ok(true)
     }
 }
 
@@ -136,7 +181,7 @@ fn refused(why: &'static str) -> Error {
     Error::from_object(ErrorObject::new(code::INVALID_PARAMS, why))
 }
 
-/// Fields that were left out are what the form says they are by default.
+/// Fields that were left out are what the form says they are by default. A default that its own field does not take is none.
 ///
 /// Specification: *2025-11-25, Elicitation, Requested Schema*.
 fn with_defaults(content: Option<Raw>, schema: &Raw) -> Raw {
@@ -151,7 +196,7 @@ fn with_defaults(content: Option<Raw>, schema: &Raw) -> Raw {
     };
     let given = fields.len();
     for (name, property) in form.properties {
-        if let Some(default) = property.member("default") {
+        if let Some(default) = property.member("default").filter(|default| validate::fits(&property, default)) {
             fields.entry(name).or_insert(default);
         }
     }

@@ -14,7 +14,7 @@ use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt};
 use mcp_jsonrpc::{Notification, Raw};
 use tokio::{
-    sync::{Mutex as AsyncMutex, watch},
+    sync::{Mutex as AsyncMutex, oneshot, watch},
     task::JoinHandle,
     time::timeout,
 };
@@ -64,7 +64,7 @@ pub struct Subscription {
     ending: BoxFuture<'static, ListenEnd>,
     end: Option<ListenEnd>,
     /// What reads a modern server's stream.
-    pump: Option<JoinHandle<()>>,
+    pump: Option<AbortOnDrop>,
     /// The resources that a legacy server was asked to tell of.
     uris: Vec<String>,
 }
@@ -95,20 +95,16 @@ impl Subscription {
         self.client.listen(self.acknowledged.clone()).await
     }
 
-    /// The resources that were asked for, which this subscription wants no more.
-    fn take_uris(&mut self) -> Vec<String> {
-        let uris = std::mem::take(&mut self.uris);
-        uris.iter().for_each(|uri| self.client.listening().unwant(uri));
-        uris
-    }
-
     /// Listens no more. Dropping it does the same, without waiting for the server to be told.
     pub async fn close(&mut self) {
         self.listener.close();
         self.end.get_or_insert(ListenEnd::Local);
-        self.pump.take().inspect(JoinHandle::abort);
-        let uris = self.take_uris();
-        unsubscribe(&self.client, uris).await;
+        self.pump.take();
+        // One by one: what is not told when this is given up is told when it is dropped.
+        while let Some(uri) = self.uris.pop() {
+            self.client.listening().unwant(&uri);
+            unsubscribe(&self.client, uri).await;
+        }
     }
 }
 
@@ -130,13 +126,15 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(pump) = self.pump.take() {
-            pump.abort();
-        }
-        let uris = self.take_uris();
+        let uris = std::mem::take(&mut self.uris);
+        uris.iter().for_each(|uri| self.client.listening().unwant(uri));
         if let (false, Ok(runtime)) = (uris.is_empty(), tokio::runtime::Handle::try_current()) {
             let client = self.client.clone();
-            runtime.spawn(async move { unsubscribe(&client, uris).await });
+            runtime.spawn(async move {
+                for uri in uris {
+                    unsubscribe(&client, uri).await;
+                }
+            });
         }
     }
 }
@@ -215,9 +213,18 @@ impl Listening {
         });
     }
 
+    /// There is a session again, in which what was lost may be listened to anew.
+    pub(crate) fn begin_anew(&self) {
+        self.end.send_if_modified(|end| matches!(end, Some(ListenEnd::Lost(_))) && end.take().is_some());
+    }
+
     /// What level a legacy server was told.
     pub(crate) fn keep_log_level(&self, level: LogLevel) {
         lock(&self.session).log_level = Some(level);
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        lock(&self.session).log_level
     }
 
     /// What a session that was begun anew has to be told.
@@ -278,12 +285,21 @@ fn subject(notification: &Notification) -> Option<Subject> {
     }
 }
 
-/// Marks what has changed. A resource that nobody listens to may lie below one of `uris`.
+/// Marks what has changed, and those of `uris` that it lies below.
+///
+/// Specification: *2025-11-25, Resources, Subscriptions; schema, `ResourceUpdatedNotification`*.
 fn mark<'a>(hub: &Hub, uris: impl IntoIterator<Item = &'a String>, subject: &Subject) {
-    let (false, Subject::Resource(changed)) = (hub.changed(subject), subject) else { return };
-    for uri in uris.into_iter().filter(|uri| changed.starts_with(uri.as_str())) {
+    hub.changed(subject);
+    let Subject::Resource(changed) = subject else { return };
+    for uri in uris.into_iter().filter(|uri| lies_below(changed, uri)) {
         hub.changed(&Subject::Resource(uri.as_str().into()));
     }
+}
+
+/// Whether a URI names a part of what another one names.
+pub(super) fn lies_below(uri: &str, parent: &str) -> bool {
+    let rest = uri.strip_prefix(parent);
+    rest.is_some_and(|rest| !rest.is_empty() && (parent.ends_with('/') || rest.starts_with(['/', '?', '#'])))
 }
 
 fn listener(hub: &Arc<Hub>, filter: &NotificationFilter) -> Listener {
@@ -329,6 +345,7 @@ impl Client {
     /// [`ErrorKind::NotFound`] where the server does not tell of that resource; otherwise as [`listen`](Self::listen).
     pub async fn subscribe(&self, uri: &str) -> Result<Subscription, Error> {
         let subscription = self.listen(NotificationFilter::new().resource(uri)).await?;
+        // It holds nothing that was not asked for.
         if subscription.acknowledged.resource_subscriptions.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "the server does not tell of changes of that resource"));
         }
@@ -338,27 +355,18 @@ impl Client {
     async fn listen_to_stream(&self, filter: NotificationFilter) -> Result<Subscription, Error> {
         let (caller, params) = (self.caller(), ListenParams { notifications: filter });
         let out = caller.compose::<Listen>(self.speech(), &Ask::new(&params), &CallOptions::new())?;
-        let mut replies = caller.transport.request(out);
-        let patience = caller.limits.request_timeout;
-        let first = timeout(patience, acknowledgement(&mut replies)).await;
+        let (hub, end) = (Arc::<Hub>::default(), watch::Sender::new(None));
+        let ending = self.listening().ending(Some(end.subscribe()));
+        let (tell, told) = oneshot::channel();
+        let pump = Pump { replies: caller.transport.request(out), hub, listening: self.listening().clone() };
+        // It reads from the first moment on, however slowly this is polled.
+        let pump = AbortOnDrop(tokio::spawn(pump.run(params.notifications, tell, end)));
+        let first = timeout(caller.limits.request_timeout, told).await;
         let first =
             first.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not say what it agrees to tell"))?;
-        let (hub, end) = (Arc::<Hub>::default(), watch::Sender::new(None));
-        let acknowledged = match first? {
-            Some(acknowledged) => acknowledged,
-            None => {
-                end.send_replace(Some(ListenEnd::Graceful));
-                NotificationFilter::default()
-            }
-        };
-        let (listener, ending) = (listener(&hub, &acknowledged), self.listening().ending(Some(end.subscribe())));
-        let is_over = end.borrow().is_some();
-        let pump = (!is_over).then(|| {
-            let uris = acknowledged.resource_subscriptions.clone();
-            tokio::spawn(pump(replies, hub, uris, self.listening().clone(), end))
-        });
+        let (acknowledged, listener) = first.map_err(|_| cut())??;
         let client = self.clone();
-        Ok(Subscription { client, acknowledged, listener, ending, end: None, pump, uris: Vec::new() })
+        Ok(Subscription { client, acknowledged, listener, ending, end: None, pump: Some(pump), uris: Vec::new() })
     }
 
     async fn listen_in_session(&self, filter: NotificationFilter) -> Result<Subscription, Error> {
@@ -434,11 +442,9 @@ impl Listening {
 }
 
 /// Takes back what a subscription has asked a legacy server for.
-async fn unsubscribe(client: &Client, uris: Vec<String>) {
-    for uri in uris {
-        if let Err(error) = client.listening().unsubscribe(client, uri).await {
-            tracing::debug!(%error, "a server would not forget a subscription");
-        }
+async fn unsubscribe(client: &Client, uri: String) {
+    if let Err(error) = client.listening().unsubscribe(client, uri).await {
+        tracing::debug!(%error, "a server would not forget a subscription");
     }
 }
 
@@ -452,6 +458,9 @@ async fn acknowledgement(replies: &mut Replies) -> Result<Option<NotificationFil
                     || Error::new(ErrorKind::ProtocolInvalid, "what the server agrees to does not have its shape");
                 return params.map(|params| Some(params.notifications)).ok_or_else(invalid);
             }
+            Some(Ok(Incoming::Notification(notification))) if notification.method == notification::CANCELLED => {
+                return Ok(None);
+            }
             Some(Ok(Incoming::Notification(_))) => {}
             Some(Ok(Incoming::Response(response))) => {
                 return result::read::<Listen>(response, Era::Modern).map(|_| None);
@@ -462,31 +471,66 @@ async fn acknowledgement(replies: &mut Replies) -> Result<Option<NotificationFil
     }
 }
 
+/// What a subscription begins with.
+type Begun = (NotificationFilter, Listener);
+
 /// Takes down what has changed, at once, so that neither the server nor the connection waits for whoever listens.
-async fn pump(
-    mut replies: Replies,
+struct Pump {
+    replies: Replies,
     hub: Arc<Hub>,
-    uris: Vec<String>,
     listening: Arc<Listening>,
-    end: watch::Sender<Option<ListenEnd>>,
-) {
-    let ended = loop {
-        match replies.next().await {
-            Some(Ok(Incoming::Notification(notification))) => {
-                if let Some(subject) = subject(&notification) {
-                    listening.heard(&notification);
-                    mark(&hub, &uris, &subject);
-                }
-            }
-            Some(Ok(Incoming::Response(response))) => match result::read::<Listen>(response, Era::Modern) {
-                Ok(_) => break ListenEnd::Graceful,
-                Err(error) => break ListenEnd::Lost(error.into()),
-            },
-            Some(Err(error)) => break ListenEnd::Lost(error.into()),
-            None => break ListenEnd::Lost(cut().into()),
+}
+
+impl Pump {
+    async fn run(
+        mut self,
+        asked: NotificationFilter,
+        begun: oneshot::Sender<Result<Begun, Error>>,
+        end: watch::Sender<Option<ListenEnd>>,
+    ) {
+        let (acknowledged, is_over) = match acknowledgement(&mut self.replies).await {
+            Ok(Some(theirs)) => (asked.within(theirs), false),
+            Ok(None) => (NotificationFilter::default(), true),
+            // Where nobody waits for it any more, nobody need know.
+            Err(error) => return drop(begun.send(Err(error))),
+        };
+        let uris = acknowledged.resource_subscriptions.clone();
+        let listener = listener(&self.hub, &acknowledged);
+        if begun.send(Ok((acknowledged, listener))).is_ok() {
+            end.send_replace(Some(if is_over { ListenEnd::Graceful } else { self.read(&uris).await }));
         }
-    };
-    end.send_replace(Some(ended));
+    }
+
+    async fn read(&mut self, uris: &[String]) -> ListenEnd {
+        loop {
+            match self.replies.next().await {
+                Some(Ok(Incoming::Notification(notification))) => {
+                    if notification.method == notification::CANCELLED {
+                        return ListenEnd::Graceful;
+                    }
+                    if let Some(subject) = subject(&notification) {
+                        self.listening.heard(&notification);
+                        mark(&self.hub, uris, &subject);
+                    }
+                }
+                Some(Ok(Incoming::Response(response))) => match result::read::<Listen>(response, Era::Modern) {
+                    Ok(_) => return ListenEnd::Graceful,
+                    Err(error) => return ListenEnd::Lost(error.into()),
+                },
+                Some(Err(error)) => return ListenEnd::Lost(error.into()),
+                None => return ListenEnd::Lost(cut().into()),
+            }
+        }
+    }
+}
+
+/// A task that ends with this.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn cut() -> Error {

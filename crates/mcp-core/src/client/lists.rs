@@ -66,8 +66,8 @@ fn definition<T: DeserializeOwned>(_: &Client, raw: &Raw) -> Option<T> {
     raw.decode().map_err(|error| tracing::warn!(%error, "a definition cannot be read; it is left out")).ok()
 }
 
-/// Lists are followed to their end, which comes at the latest after [`Limits::max_pages`](crate::Limits) pages, or where a
-/// cursor comes a second time: then with an error.
+/// Lists are followed to their end, which comes at the latest after [`Limits::max_pages`](crate::Limits) pages or
+/// [`Limits::list_bytes`](crate::Limits), or where a cursor comes a second time: then with an error.
 impl Client {
     /// The server's tools, as tools that can be added to a server of one's own; all pages of them.
     ///
@@ -164,14 +164,27 @@ impl Client {
     }
 
     async fn page<L: List>(&self, cursor: Option<&str>) -> Result<Page<L::Item>, Error> {
+        Ok(self.sized_page::<L>(cursor).await?.0)
+    }
+
+    /// A page, and how many bytes are in it.
+    async fn sized_page<L: List>(&self, cursor: Option<&str>) -> Result<(Page<L::Item>, usize), Error> {
         let page = self.request::<L>(&PaginatedParams { cursor: cursor.map(Into::into) }).await?;
         let (entries, next) = L::open(page);
+        let bytes = entries.iter().map(|entry| entry.as_bytes().len()).sum::<usize>()
+            + next.as_ref().map_or(0, |next| next.len());
         let items = entries.iter().filter_map(|entry| L::read(self, entry)).collect();
-        Ok(Page { items, next_cursor: next.map(Into::into) })
+        Ok((Page { items, next_cursor: next.map(Into::into) }, bytes))
     }
 
     fn follow<L: List>(&self) -> impl Stream<Item = Result<L::Item, Error>> + Send + use<L> {
-        let walk = Walk::<L> { client: self.clone(), ready: VecDeque::new(), next: Some(None), seen: HashSet::new() };
+        let walk = Walk::<L> {
+            client: self.clone(),
+            ready: VecDeque::new(),
+            next: Some(None),
+            seen: HashSet::new(),
+            bytes: 0,
+        };
         stream::try_unfold(walk, |mut walk| async move { Ok(walk.next().await?.map(|item| (item, walk))) })
     }
 }
@@ -183,6 +196,7 @@ struct Walk<L: List> {
     /// What the next page is asked for with; none if there is none.
     next: Option<Option<String>>,
     seen: HashSet<String>,
+    bytes: usize,
 }
 
 impl<L: List> Walk<L> {
@@ -192,7 +206,11 @@ impl<L: List> Walk<L> {
                 return Ok(Some(item));
             }
             let Some(cursor) = self.next.take() else { return Ok(None) };
-            let page = self.client.page::<L>(cursor.as_deref()).await?;
+            let (page, bytes) = self.client.sized_page::<L>(cursor.as_deref()).await?;
+            self.bytes += bytes;
+            if self.bytes > self.client.limits().list_bytes {
+                return Err(endless());
+            }
             self.ready = page.items.into();
             if let Some(next) = page.next_cursor {
                 if self.seen.len() + 1 >= self.client.limits().max_pages || !self.seen.insert(next.clone()) {

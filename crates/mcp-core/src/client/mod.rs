@@ -1,6 +1,7 @@
 //! The client: one API for servers of both eras, over any transport.
 
 mod api;
+mod attention;
 mod builder;
 mod cache;
 mod call;
@@ -16,6 +17,7 @@ pub(crate) mod remote;
 mod result;
 mod route;
 mod transport;
+mod visits;
 
 pub use api::Client;
 pub use builder::ClientBuilder;
@@ -25,4 +27,5 @@ pub use connect::Verdict;
 pub use duplex::{Connector, Duplex, OneWire};
 pub use listen::{Changed, ListenEnd, Subscription};
 pub use lists::Page;
+pub use tokio_util::sync::CancellationToken;
 pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, about_request};

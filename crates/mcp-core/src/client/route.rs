@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, OnceLock},
 };
 
@@ -16,11 +17,13 @@ use crate::{
     client::{
         Inbox, ListenEnd, Outgoing, Transport,
         api::WeakClient,
+        attention::Attention,
         call::Caller,
         input::{Handlers, InputRequest},
         listen::Listening,
         remote::{Passing, Question, Whose},
     },
+    head::cancelled,
     method::{Method, Ping, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
     types::LogMessage,
@@ -56,6 +59,7 @@ impl Router {
             running: JoinSet::new(),
             by_id: HashMap::new(),
             waiting: VecDeque::new(),
+            attention: caller.attention.clone(),
             is_lost: false,
         };
         Self { task: tokio::spawn(routing.run()), inbox, agreed }
@@ -97,6 +101,7 @@ struct Routing {
     by_id: HashMap<RequestId, AbortHandle>,
     /// Those that wait for their turn, and whose they are.
     waiting: VecDeque<(Request, Option<Whose>)>,
+    attention: Arc<Attention>,
     is_lost: bool,
 }
 
@@ -116,7 +121,7 @@ impl Routing {
                 Event::Message(..) => tracing::debug!("a response to no request was dropped"),
                 Event::Answered(id) => self.on_answered(id),
                 Event::Lost(error) => self.on_lost(error),
-                Event::Found => self.is_lost = false,
+                Event::Found => self.on_found(),
             }
         }
     }
@@ -145,18 +150,24 @@ impl Routing {
             self.reply(&request, Err(ErrorObject::new(code::INVALID_REQUEST, "the id is in use")));
         } else if self.by_id.len() < self.limits.in_flight {
             self.answer(request, whose);
-        } else if self.waiting.len() < self.limits.waiting {
+        } else if self.has_room_for(&request) {
             self.waiting.push_back((request, whose));
         } else {
             self.reply(&request, Err(ErrorObject::new(code::INTERNAL_ERROR, "too many requests")));
         }
     }
 
+    fn has_room_for(&self, request: &Request) -> bool {
+        let held: usize = self.waiting.iter().map(|(request, _)| held(request)).sum();
+        self.waiting.len() < self.limits.waiting && held + self::held(request) <= self.limits.queue_bytes
+    }
+
     /// A question is answered by whoever's the call is that it is about.
     fn answer(&mut self, request: Request, whose: Option<Whose>) {
         let (handlers, sending, id) = (self.handlers.clone(), self.sending(), request.id.clone());
-        let observed = self.observed(&request);
+        let (observed, attention) = (self.observed(&request), self.attention.clone());
         let running = self.running.spawn(async move {
+            let _held = attention.hold();
             let revision = sending.revision.unwrap_or(Revision::LATEST_LEGACY);
             let answer = match whose {
                 Some(Whose::Ours) => handlers.answer(&request.method, request.params.as_ref(), revision).await,
@@ -204,32 +215,53 @@ impl Routing {
         self.inbox.observers.notification(connection, Direction::Incoming, &notification.method);
         let params = notification.params.as_ref();
         match &*notification.method {
-            notification::CANCELLED => self.on_cancelled(params),
+            notification::CANCELLED => self.on_cancelled(notification),
             notification::MESSAGE => self.hearing.log(params),
-            notification::ELICITED => self.hearing.elicited(params),
+            notification::ELICITED => self.on_elicited(params),
             _ if self.listening.heard(notification) => {}
             method => tracing::debug!(method, "a notification was ignored"),
         }
     }
 
     /// Specification: *Cancellation*.
-    fn on_cancelled(&mut self, params: Option<&Raw>) {
-        let id = params.and_then(|params| params.member("requestId"));
-        let Some(id) = id.and_then(|id| RequestId::parse_shared(id, self.limits.id_bytes).ok()) else { return };
+    fn on_cancelled(&mut self, notification: &Notification) {
+        let Some(id) = cancelled(notification, self.limits.id_bytes) else { return };
         self.waiting.retain(|(request, _)| request.id != id);
         if let Some(running) = self.by_id.remove(&id) {
             running.abort();
         }
     }
 
+    /// Servers may name what nobody was sent to; that is nobody's news.
+    ///
+    /// Specification: *2025-11-25, Elicitation, Completion Notifications*.
+    fn on_elicited(&self, params: Option<&Raw>) {
+        let id = params.and_then(|params| params.member("elicitationId")?.to_string_value().ok());
+        if let Some(id) = id.filter(|id| self.handlers.visits.complete(id)) {
+            self.hearing.elicited(id.to_string());
+        }
+    }
+
     fn on_lost(&mut self, error: Arc<Error>) {
         self.is_lost = true;
+        // Whoever asked is gone; elsewhere each question came with a call of its own.
+        if self.transport.is_shared() || error.kind() == ErrorKind::NotInitialized {
+            self.running.abort_all();
+            self.by_id.clear();
+            self.waiting.clear();
+        }
         match self.agreed.get() {
             Some((_, client)) if error.kind() == ErrorKind::NotInitialized => client.renew(),
             Some(_) => self.listening.end(ListenEnd::Lost(error)),
             // The client may yet try another way.
             None => {}
         }
+    }
+
+    fn on_found(&mut self) {
+        self.is_lost = false;
+        self.listening.begin_anew();
+        self.listening.everything_changed();
     }
 
     fn revision(&self) -> Option<Revision> {
@@ -253,16 +285,27 @@ impl Hearing {
     fn log(&self, params: Option<&Raw>) {
         let message = params.and_then(|params| params.decode().ok());
         if let (Some(hear), Some(message)) = (&self.log, message) {
-            hear(message);
+            contained(|| hear(message));
         }
     }
 
-    fn elicited(&self, params: Option<&Raw>) {
-        let id = params.and_then(|params| params.member("elicitationId")?.to_string_value().ok());
-        if let (Some(hear), Some(id)) = (&self.elicited, id) {
-            hear(id.to_string());
+    fn elicited(&self, id: String) {
+        if let Some(hear) = &self.elicited {
+            contained(|| hear(id));
         }
     }
+}
+
+/// A panic of the user's must not end the task that answers the server.
+fn contained(hear: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(hear)).is_err() {
+        tracing::error!("what hears of a notification panicked");
+    }
+}
+
+/// How many bytes a request holds on to, more or less.
+fn held(request: &Request) -> usize {
+    request.params.as_ref().map_or(0, |params| params.as_bytes().len())
 }
 
 /// What it takes to send one answer.

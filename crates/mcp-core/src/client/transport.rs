@@ -243,7 +243,7 @@ impl Inbox {
 
     /// The same, whose transport tells these observers of its connections.
     pub(crate) fn observed(limits: &Limits, observers: Observers) -> Self {
-        let mailbox = Arc::new(Mailbox::new(&limits.clone().at_least_one()));
+        let mailbox = Arc::new(Mailbox::new(&limits.clone().within_reason()));
         Self { mailbox, lost: Arc::new(watch::Sender::new(None)), observers }
     }
 
@@ -253,8 +253,8 @@ impl Inbox {
         self.lost.send_replace(Some(Arc::new(error)));
     }
 
-    /// Says that there is a connection, again.
-    pub(crate) fn found(&self) {
+    /// Says that what was lost is there again, and messages come in. Anything may have changed meanwhile.
+    pub fn found(&self) {
         self.lost.send_replace(None);
     }
 

@@ -12,7 +12,7 @@ use crate::{
     head::ProgressToken,
     lock::lock,
     method::notification,
-    server::{Principal, RequestHead, outlet::Outlet},
+    server::{Principal, RequestHead, keys::Keys, outlet::Outlet},
     types::{ClientCapabilities, Implementation, LogLevel, LogMessage, TraceContext},
 };
 
@@ -26,11 +26,14 @@ struct Inner {
     ended: CancellationToken,
     /// The last progress told, which the next one must exceed.
     progress: Mutex<f64>,
+    /// What it has asked, and done once.
+    keys: Keys,
 }
 
 impl Context {
     pub(crate) fn new(exchange: Exchange) -> (Self, Guard) {
-        let inner = Inner { exchange, ended: CancellationToken::new(), progress: Mutex::new(f64::NEG_INFINITY) };
+        let (ended, progress) = (CancellationToken::new(), Mutex::new(f64::NEG_INFINITY));
+        let inner = Inner { exchange, ended, progress, keys: Keys::default() };
         let context = Self(Arc::new(inner));
         (context.clone(), Guard(context))
     }
@@ -43,6 +46,10 @@ impl Context {
 
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.0.exchange
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.0.keys
     }
 
     /// The revision that the request speaks.

@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -14,7 +14,7 @@ use futures_util::{
     future::{BoxFuture, CatchUnwind},
 };
 use mcp_jsonrpc::RequestId;
-use tokio::time::Sleep;
+use tokio::{task::unconstrained, time::Sleep};
 use tracing::Span;
 
 #[cfg(feature = "log-layer")]
@@ -143,7 +143,8 @@ impl Running {
             (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
             (Poll::Pending, None, None) => return Poll::Pending,
             (Poll::Pending, None, Some(timeout)) => {
-                std::task::ready!(timeout.sleep.poll_unpin(cx));
+                // A handler that never waits has used up its turn; its time is up all the same.
+                std::task::ready!(pin!(unconstrained(&mut timeout.sleep)).poll(cx));
                 (timeout.expired)(timeout.after, revision)
             }
         };
@@ -165,7 +166,11 @@ fn ask(
     cx: &Context<'_>,
 ) -> Option<Result<Body, Fault>> {
     let replay = exchange.replay.as_ref()?;
-    if matches!(polled, Poll::Ready(Ok(_))) && replay.asks_by_hand() {
+    let has_failed = match polled {
+        Poll::Ready(Ok(outcome)) => outcome.as_ref().map_or(true, |body| body.is_failure),
+        _ => false,
+    };
+    if has_failed && replay.asks_by_hand() {
         // It has returned, and waits from here on as one that asks in place does.
         *polled = Poll::Pending;
         *future = unwinding(Box::pin(std::future::pending()));

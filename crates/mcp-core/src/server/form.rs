@@ -81,11 +81,12 @@ pub fn form<T: DeserializeOwned + JsonSchema>(message: impl Into<String>) -> For
     Form { message: message.into(), fields: PhantomData }
 }
 
-/// The schema that a form of `T` asks for in `revision`. Tests of servers call it, since a type that no form carries is
-/// found out only when it is asked for.
+/// The schema that a form of `T` asks for in `revision`. A type that no form carries is found out only when it is asked for,
+/// unless [`Tool::asks`](crate::Tool::asks) names it, or a test calls this.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidParams`] with the field that a form cannot carry.
+/// [`ErrorKind::InvalidParams`] with the field that a form cannot carry: of a type that forms do not know, or with a
+/// constraint that they do not know, as a pattern.
 pub fn form_schema<T: JsonSchema>(revision: Revision) -> Result<Raw, Error> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -113,10 +114,11 @@ impl<T: DeserializeOwned + JsonSchema> Question for Form<T> {
 fn flat(schema: &Value, revision: Revision) -> Result<Value, String> {
     let none = Map::new();
     // Whatever else may say of fields, beside their names, would be lost: maps, and variants of an enum.
-    let has_more = ["oneOf", "anyOf", "allOf", "patternProperties"].iter().any(|more| schema.get(more).is_some());
+    let carried = ["type", "properties", "required", "additionalProperties", "$schema", "$defs"];
+    let has_more = schema.as_object().is_none_or(|about| !says_only(about, &carried));
     let is_open = schema.get("additionalProperties").is_some_and(|others| *others != false);
     if schema["type"] != "object" || has_more || is_open {
-        return Err("a form asks for a struct with named fields".into());
+        return Err("a form asks for a struct with named fields, and each of them alone".into());
     }
     let mut properties = Map::new();
     for (name, property) in schema["properties"].as_object().unwrap_or(&none) {
@@ -133,26 +135,36 @@ fn field(schema: &Value, revision: Revision) -> Option<Map<String, Value>> {
     // An `Option` around something else.
     if let Some([one, other]) = about.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
         let inner = if other["type"] == "null" { one } else { Some(other).filter(|_| one["type"] == "null")? };
+        says_only(about, &["anyOf"]).then_some(())?;
         return Some(with(field(inner, revision)?, about, &["title", "description", "default"]));
     }
     let choices = choices(schema);
     let kind = match &schema["type"] {
         Value::String(kind) => kind.as_str(),
         // Or `null`, which is what leaving it out comes to.
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null")?,
+        Value::Array(kinds) => match kinds.iter().filter(|kind| *kind != "null").collect::<Vec<_>>()[..] {
+            [kind] => kind.as_str()?,
+            _ => return None,
+        },
         _ if choices.is_some() => "string",
         _ => return None,
     };
-    let said: &[&str] = match kind {
-        "string" => &["title", "description", "default", "minLength", "maxLength", "format"],
-        "integer" | "number" => &["title", "description", "default", "minimum", "maximum"],
-        "boolean" => &["title", "description", "default"],
-        "array" if revision >= Revision::V2025_11_25 => &["title", "description", "default", "minItems", "maxItems"],
+    let (said, made): (&[&str], &[&str]) = match kind {
+        "string" if choices.is_some() => (&["title", "description", "default"], &["type", "enum", "oneOf"]),
+        "string" => (&["title", "description", "default", "minLength", "maxLength", "format"], &["type"]),
+        "integer" | "number" => (&["title", "description", "default", "minimum", "maximum"], &["type"]),
+        "boolean" => (&["title", "description", "default"], &["type"]),
+        // A set makes one of two that are the same.
+        "array" if revision >= Revision::V2025_11_25 => {
+            (&["title", "description", "default", "minItems", "maxItems"], &["type", "items", "uniqueItems"])
+        }
         _ => return None,
     };
+    says_only(about, &[said, made].concat()).then_some(())?;
     let mut flat = with(Map::from_iter([("type".to_owned(), kind.into())]), about, said);
     match kind {
         "array" => {
+            says_only(schema["items"].as_object()?, &["type", "enum", "oneOf"]).then_some(())?;
             let choices = self::choices(&schema["items"])?;
             let items = if choices.is_titled { json!({ "anyOf": choices.titled() }) } else { choices.plain() };
             flat.insert("items".into(), items);
@@ -169,6 +181,14 @@ fn field(schema: &Value, revision: Revision) -> Option<Map<String, Value>> {
         _ => {}
     }
     Some(flat)
+}
+
+/// Whether a schema has no keywords but these, and such as say nothing of which values it takes.
+fn says_only(about: &Map<String, Value>, keywords: &[&str]) -> bool {
+    const REMARKS: [&str; 9] =
+        ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format"];
+    let is_known = |keyword: &str| keywords.contains(&keyword) || REMARKS.contains(&keyword);
+    about.keys().all(|keyword| is_known(keyword) || keyword.starts_with("x-"))
 }
 
 /// Adds what `about` says with these keywords.
@@ -244,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    #[derive(Deserialize, serde::Serialize, JsonSchema, Default)]
+    #[derive(Deserialize, serde::Serialize, JsonSchema, Default, PartialEq, Eq, PartialOrd, Ord)]
     #[serde(rename_all = "lowercase")]
     enum Size {
         #[default]
@@ -325,6 +345,70 @@ mod tests {
         let color = &schema::<Choice>(Revision::V2025_06_18)["properties"]["color"];
         let names = ["enum", "enumNames"].map(|member| color[member].as_array().unwrap().len());
         assert!(color.get("oneOf").is_none() && names == [3, 3], "{color}");
+    }
+
+    /// Else the user would fill in what is then refused, or get past what the type asserts.
+    #[test]
+    fn what_a_schema_asserts_and_no_form_carries_is_refused() {
+        use std::collections::BTreeSet;
+
+        use schemars::{Schema, SchemaGenerator, json_schema};
+        macro_rules! refused {
+            ($($(#[$meta:meta])* $field:ident: $kind:ty),* $(,)?) => {$(
+                #[derive(Deserialize, JsonSchema)]
+                struct $field {
+                    $(#[$meta])*
+                    field: $kind,
+                }
+                let error = form_schema::<$field>(Revision::LATEST).expect_err(stringify!($field)).to_string();
+                assert!(error.contains("`field`"), "{error}");
+            )*};
+        }
+        fn numbers(_: &mut SchemaGenerator) -> Schema {
+            json_schema!({ "type": "integer", "enum": [1, 2] })
+        }
+        fn two_kinds(_: &mut SchemaGenerator) -> Schema {
+            json_schema!({ "type": ["string", "integer"] })
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Tree {
+            branches: Vec<Tree>,
+        }
+        refused! {
+            #[schemars(regex(pattern = r"^\d{4}$"))] Pattern: String,
+            #[schemars(regex(pattern = r"^\d{4}$"))] Optional: Option<String>,
+            #[schemars(extend("exclusiveMinimum" = 0))] Exclusive: f64,
+            #[schemars(extend("multipleOf" = 2))] Multiple: i64,
+            #[schemars(extend("const" = "yes"))] Constant: String,
+            #[schemars(extend("not" = { "const": 5 }))] Not: u8,
+            #[schemars(extend("anyOf" = [{ "minimum": 3 }, { "maximum": 1 }]))] AnyOf: u8,
+            #[schemars(extend("minLength" = 3))] OfAnotherKind: u8,
+            #[schemars(extend("contains" = { "const": "Red" }))] Contains: Vec<Color>,
+            #[schemars(schema_with = "numbers")] Numbers: u8,
+            #[schemars(schema_with = "two_kinds")] TwoKinds: String,
+            Recursive: Tree,
+            Entries: HashMap<String, String>,
+            Anything: Value,
+            Object: Map<String, Value>,
+        }
+        // What says nothing of answers, or what the type itself sees to, is no hindrance.
+        #[derive(Deserialize, JsonSchema)]
+        #[schemars(extend("x-about" = "orders"))]
+        #[serde(deny_unknown_fields)]
+        struct Fine {
+            #[schemars(extend("x-about" = 1, "examples" = [1], "readOnly" = false, "$comment" = "c"))]
+            #[deprecated]
+            number: u8,
+            several: BTreeSet<Size>,
+        }
+        assert!(form_schema::<Fine>(Revision::LATEST).is_ok());
+        #[derive(Deserialize, JsonSchema)]
+        #[schemars(extend("dependentRequired" = { "a": ["b"] }))]
+        struct Dependent {
+            a: Option<u8>,
+            b: Option<u8>,
+        }
+        assert!(form_schema::<Dependent>(Revision::LATEST).is_err());
     }
 
     #[test]

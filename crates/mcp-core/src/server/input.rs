@@ -5,11 +5,16 @@
 
 use mcp_jsonrpc::Raw;
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::task::coop::consume_budget;
 
 use crate::{
     Context, Era, Fault, ToolError,
     method::question as method,
-    server::{Question, modern::Asked},
+    server::{
+        Question,
+        keys::Use,
+        modern::{Asked, over},
+    },
     types::{
         ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
         ElicitResult, ListRootsResult, Root, WrittenSampling,
@@ -24,12 +29,15 @@ impl Context {
     /// Questions work in handlers of tools, prompts and resources. In the legacy era they are asked in place. In the modern
     /// one the handler is dropped where it waits, and run again from its beginning with the answers: what it does before
     /// must be harmless, or stand in [`once`](Self::once). Questions that do not depend on each other are best asked
-    /// together, with `join!`. There a key names one question, which is the same in every run.
+    /// together, with `join!`. A key names one question, which is the same in every run.
     ///
     /// # Errors
     /// When the client cannot ask its user in that way, does not answer in time
-    /// ([`Limits::question_timeout`](crate::Limits)), or refuses; in the modern era also when the key names another question
-    /// already.
+    /// ([`Limits::question_timeout`](crate::Limits)), or refuses. Also when the key has had its answer already, or another
+    /// question.
+    ///
+    /// In a task that the handler has spawned, or in [`Tool::blocking`](crate::Tool::blocking), also when the run is over:
+    /// in the modern era that is before anybody has answered.
     ///
     /// Specification: *Elicitation*.
     pub async fn elicit<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, ToolError> {
@@ -64,7 +72,8 @@ impl Context {
     }
 
     /// Begins to ask by hand, in the modern era: for handlers that keep track of rounds themselves. The handler notes its
-    /// questions, and then returns what it made of them as its error; it is not dropped before.
+    /// questions, and then returns what it made of them as its error; it is not dropped before. Without a question the
+    /// client comes again as it is, with what [`once`](Self::once) has remembered.
     ///
     /// ```
     /// use mcp_core::{Context, ToolError, server::form};
@@ -94,12 +103,34 @@ impl Context {
     pub fn answer<Q: Question>(&self, key: &str, question: &Q) -> Option<Result<Q::Answer, ToolError>> {
         let params = question.params(self.revision()).ok()?;
         let schema = params.requested_schema.as_ref();
-        let read = |raw: &Raw| raw.decode::<ElicitResult>().ok().filter(|answer| answers(answer, schema));
-        let asked = Asked::new(method::ELICIT, Raw::encode(&params).ok()?);
-        match self.exchange().replay.as_ref()?.answer(key, &asked, read) {
-            Ok(answer) => answer.map(|answer| question.answer(answer)),
-            Err(error) => Some(Err(error)),
-        }
+        let result = self.known(key, method::ELICIT, &params, |answer: &ElicitResult| answers(answer, schema))?;
+        Some(result.and_then(|result| question.answer(result)))
+    }
+
+    /// What the client's model has said, as [`answer`](Self::answer) for [`sample`](Self::sample).
+    pub fn answer_sample(
+        &self,
+        key: &str,
+        params: &CreateMessageParams,
+    ) -> Option<Result<CreateMessageResult, ToolError>> {
+        self.known(key, method::CREATE_MESSAGE, &WrittenSampling(params, self.revision()), |_| true)
+    }
+
+    /// What the client works in, as [`answer`](Self::answer) for [`roots`](Self::roots).
+    pub fn answer_roots(&self, key: &str) -> Option<Result<Vec<Root>, ToolError>> {
+        let result = self.known(key, method::LIST_ROOTS, &serde_json::Map::new(), |_: &ListRootsResult| true)?;
+        Some(result.map(|result| result.roots))
+    }
+
+    fn known<R: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &'static str,
+        params: &impl Serialize,
+        fits: impl Fn(&R) -> bool,
+    ) -> Option<Result<R, ToolError>> {
+        let asked = Asked::new(method, Raw::encode(params).ok()?);
+        self.exchange().replay.as_ref()?.answer(key, &asked, reading(fits)).transpose()
     }
 
     /// Does something that must not be done again where the handler is run again, and remembers what came of it. `key` tells
@@ -110,18 +141,23 @@ impl Context {
     /// it is dropped, and begins anew with the answer.
     ///
     /// # Errors
-    /// The error of what was done, which is not remembered: the next run tries again. In the modern era also when something
-    /// else is done under that key, or when what was remembered does not read as a `T`.
+    /// The error of what was done, which is not remembered: it may be tried again. Also when the key is taken already; in
+    /// the modern era when what is to be remembered does not read back from its JSON.
     pub async fn once<T, E, Fut>(&self, key: &str, what: impl FnOnce() -> Fut) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned,
         E: Into<ToolError>,
         Fut: Future<Output = Result<T, E>>,
     {
-        match &self.exchange().replay {
-            Some(replay) => replay.once(key, what).await,
-            None => what().await.map_err(Into::into),
-        }
+        // Where all is there at once, nothing else makes way for the others.
+        consume_budget().await;
+        let taken = self.keys().take(Use::Once, key)?;
+        let value = match &self.exchange().replay {
+            Some(replay) => replay.once(key, what).await?,
+            None => what().await.map_err(Into::into)?,
+        };
+        taken.keep();
+        Ok(value)
     }
 
     /// Asks a legacy client whether it is alive.
@@ -132,33 +168,34 @@ impl Context {
         if self.revision().era() == Era::Modern {
             return Err(ToolError::new("A client of the modern era cannot be pinged"));
         }
-        self.ask("", "ping", &serde_json::Map::new(), |_: &serde::de::IgnoredAny| true).await.map(drop)
+        self.put("", "ping", &serde_json::Map::new(), |_: &serde::de::IgnoredAny| true).await.map(drop)
     }
 
     /// What the client is asked, if it can ask its user that.
     fn elicitable(&self, question: &impl Question) -> Result<ElicitParams, ToolError> {
-        self.needs(ClientCapability::Elicitation)?;
         let params = question.params(self.revision())?;
-        let url = params.mode == Some(ElicitMode::Url);
-        let capability = self.client_capabilities().elicitation;
-        let has = |mode: &str| capability.as_ref().is_some_and(|modes| modes.member(mode).is_some());
-        // A client that names no mode shows forms.
-        if url && !has("url") || !url && has("url") && !has("form") {
-            return Err(missing(ClientCapability::Elicitation));
+        match params.mode {
+            Some(ElicitMode::Url) => self.needs(ClientCapability::ElicitationUrl)?,
+            _ => {
+                self.needs(ClientCapability::Elicitation)?;
+                self.needs(ClientCapability::ElicitationForm)?;
+            }
         }
         Ok(params)
     }
 
     fn needs(&self, capability: ClientCapability) -> Result<(), ToolError> {
-        if capability.is_in(&self.client_capabilities()) { Ok(()) } else { Err(missing(capability)) }
+        if capability.is_in(&self.client_capabilities()) {
+            return Ok(());
+        }
+        Err(ToolError::faulty(Fault::MissingCapability(vec![capability])))
     }
 
     /// A model that may call tools is more than a model.
     fn can_sample(&self, params: &CreateMessageParams) -> Result<(), ToolError> {
         self.needs(ClientCapability::Sampling)?;
         let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
-        let has_tools = || self.client_capabilities().sampling.is_some_and(|has| has.member("tools").is_some());
-        if wants_tools && !has_tools() { Err(missing(ClientCapability::Sampling)) } else { Ok(()) }
+        if wants_tools { self.needs(ClientCapability::SamplingTools) } else { Ok(()) }
     }
 
     async fn ask<R: DeserializeOwned>(
@@ -168,17 +205,32 @@ impl Context {
         params: &impl Serialize,
         fits: impl Fn(&R) -> bool,
     ) -> Result<R, ToolError> {
-        let (exchange, params) = (self.exchange(), Raw::encode(params)?);
-        let read = |raw: &Raw| raw.decode::<R>().ok().filter(|answer| fits(answer));
+        // Where the answer is there at once, nothing else makes way for the others.
+        consume_budget().await;
+        let taken = self.keys().take(Use::Question, key)?;
+        let answer = self.put(key, method, params, fits).await?;
+        taken.keep();
+        Ok(answer)
+    }
+
+    /// Puts a question in the way of the era.
+    async fn put<R: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &'static str,
+        params: &impl Serialize,
+        fits: impl Fn(&R) -> bool,
+    ) -> Result<R, ToolError> {
+        let (exchange, params, read) = (self.exchange(), Raw::encode(params)?, reading(fits));
         if let Some(replay) = &exchange.replay {
             let asked = Asked::new(method, params);
-            if let Some(answer) = replay.answer(key, &asked, read)? {
+            if let Some(answer) = replay.answer(key, &asked, &read)? {
                 return Ok(answer);
             }
             replay.note(key, asked)?;
             // The handler is dropped here; but what it has left running must come to an end too.
             self.cancelled().await;
-            return Err(ToolError::new("The call is over"));
+            return Err(over());
         }
         let Some(session) = exchange.session.as_ref().filter(|_| exchange.revision.era() == Era::Legacy) else {
             return Err(ToolError::new("The client cannot be asked here"));
@@ -243,6 +295,11 @@ impl From<InputRequired> for ToolError {
     }
 }
 
+/// Reads an answer, if it is one that fits.
+fn reading<R: DeserializeOwned>(fits: impl Fn(&R) -> bool) -> impl Fn(&Raw) -> Option<R> {
+    move |raw| raw.decode::<R>().ok().filter(|answer| fits(answer))
+}
+
 /// Whether it is an answer of the schema that was asked for.
 fn answers(answer: &ElicitResult, schema: Option<&Raw>) -> bool {
     match (answer.action, schema) {
@@ -253,8 +310,4 @@ fn answers(answer: &ElicitResult, schema: Option<&Raw>) -> bool {
         }
         _ => true,
     }
-}
-
-fn missing(capability: ClientCapability) -> ToolError {
-    ToolError::faulty(Fault::MissingCapability(vec![capability]))
 }

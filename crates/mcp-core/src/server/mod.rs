@@ -15,6 +15,7 @@ mod form;
 mod inflight;
 mod input;
 mod introduction;
+mod keys;
 mod layers;
 mod legacy;
 #[cfg(feature = "log-layer")]
@@ -72,9 +73,9 @@ pub use template::ResourceTemplate;
 pub use tool::{Arguments, IntoToolResult, Json, Tool, ToolHandler};
 
 use crate::{
-    BoxFuture, Era, Error, Fault, Limits, Revisions,
+    BoxFuture, Era, Error, Fault, Limits, Revisions, head,
     hub::{Hub, Subject},
-    method::{CoreMethod, notification},
+    method::CoreMethod,
     observer::{ConnectionEvent, Direction, Observed, Observers, Opened, Outcome, Role, Watch},
     types::{CacheHint, CacheHints, Implementation, ServerCapabilities},
 };
@@ -375,11 +376,7 @@ impl Server {
     /// The request that a `notifications/cancelled` names, if it does.
     #[must_use]
     pub fn cancelled(&self, notification: &Notification) -> Option<RequestId> {
-        if notification.method != notification::CANCELLED {
-            return None;
-        }
-        let id = notification.params.as_ref()?.member("requestId")?;
-        RequestId::parse_shared(id, self.limits().id_bytes).ok()
+        head::cancelled(notification, self.limits().id_bytes)
     }
 
     /// Tells observers that a connection, or what stands for one, is there. It is closed by what is returned.

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Context, Error, ErrorKind, Exchange, MirrorPlan, ToolError,
-    server::{dispatch::Handling, features::tools, registry::describes_itself},
+    Context, Error, ErrorKind, Exchange, MirrorPlan, Revision, ToolError,
+    server::{dispatch::Handling, features::tools, form_schema, registry::describes_itself},
     types::{CallToolResult, ClientCapability, Content, ToolAnnotations, ToolDefinition},
     validate::{Author, Checks},
 };
@@ -44,6 +44,8 @@ pub struct Tool {
     validates_output: bool,
     /// An output schema was written by hand, so that nothing but a check sees to structured content.
     promises: bool,
+    /// The forms that it asks its user to fill in.
+    forms: Vec<fn(Revision) -> Result<Raw, Error>>,
 }
 
 /// What a call of a tool comes to.
@@ -194,6 +196,7 @@ impl Tool {
             author: Author::Remote,
             validates_output: false,
             promises: false,
+            forms: Vec::new(),
         }
     }
 
@@ -202,6 +205,7 @@ impl Tool {
         if self.author != Author::Remote {
             check_schemas(&self.definition)?;
         }
+        self.forms.iter().try_for_each(|form| form(Revision::LATEST).map(drop))?;
         self.mirror = MirrorPlan::compile(&self.definition.input_schema)?;
         self.checks = Checks::of(&self.definition, self.author, self.validates_output, self.promises)?;
         Ok(self)
@@ -218,6 +222,31 @@ impl Tool {
     #[must_use]
     pub fn needs(mut self, capability: ClientCapability) -> Self {
         self.needs.push(capability);
+        self
+    }
+
+    /// Declares that it asks its user for a `T`, with a [`form`](crate::server::form): a type that no form carries is then an
+    /// error where the tool is registered, and not only where it asks.
+    ///
+    /// ```
+    /// use mcp_core::{Context, ErrorKind, Server, Tool, ToolError, implementation, server::form};
+    /// # use schemars::JsonSchema;
+    /// # use serde::Deserialize;
+    /// # #[derive(Deserialize, JsonSchema)] struct Point { x: f64, y: f64 }
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Place { name: String, at: Point }
+    ///
+    /// async fn go(context: Context) -> Result<String, ToolError> {
+    ///     Ok(context.elicit("place", form::<Place>("Where to?")).await?.name)
+    /// }
+    ///
+    /// let error = Server::builder(implementation!()).tool(Tool::new("go", go).asks::<Place>()).try_build().unwrap_err();
+    /// assert!(error.kind() == ErrorKind::InvalidParams && error.to_string().contains("`at`"));
+    /// ```
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        self.forms.push(form_schema::<T>);
         self
     }
 

@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     fmt,
     sync::Mutex,
     time::Duration,
@@ -74,7 +74,8 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
 
 /// Events in the memory of this process, with a bound a session on number, bytes and age, and one on the bytes of all.
 ///
-/// Notifications make room before answers do. The newest event of a session is kept however large it is.
+/// Notifications make room before answers do. The newest event of a session is kept however large it is. Where all sessions
+/// together have too many bytes, the one that has most makes room.
 #[derive(Debug)]
 pub struct MemoryEventLog {
     bounds: Bounds,
@@ -92,6 +93,8 @@ struct Bounds {
 #[derive(Debug, Default)]
 struct Logs {
     by_session: HashMap<SessionId, Log>,
+    /// The sessions by their bytes, the one with most last.
+    by_bytes: BTreeSet<(usize, SessionId)>,
     /// Of all sessions.
     bytes: usize,
 }
@@ -114,40 +117,86 @@ impl MemoryEventLog {
         };
         Self { bounds, logs: Mutex::default() }
     }
+
+    /// Keeps an event, as [`append`](EventLog::append) does.
+    pub fn push(&self, session: SessionId, event: LoggedEvent) {
+        let (now, mut logs) = (Instant::now(), lock(&self.logs));
+        logs.change(session, |log| {
+            log.bytes += event.frame.len();
+            log.events.push_back((event, now));
+            log.shrink(&self.bounds, now);
+        });
+        logs.shrink(self.bounds.all_bytes);
+    }
+
+    /// Takes out the oldest event of a session.
+    #[must_use = "it is kept no more"]
+    pub fn pop(&self, session: SessionId) -> Option<LoggedEvent> {
+        let now = Instant::now();
+        lock(&self.logs).change(session, |log| {
+            log.drop_the_old(&self.bounds, now);
+            log.take_at(0)
+        })
+    }
+
+    /// Whether nothing is kept of a session.
+    #[must_use]
+    pub fn is_empty_of(&self, session: SessionId) -> bool {
+        !lock(&self.logs).by_session.contains_key(&session)
+    }
+}
+
+impl Logs {
+    /// Changes a log and counts it anew. One that is empty is none.
+    fn change<T>(&mut self, session: SessionId, change: impl FnOnce(&mut Log) -> T) -> T {
+        let mut log = self.by_session.remove(&session).unwrap_or_default();
+        self.by_bytes.remove(&(log.bytes, session));
+        self.bytes -= log.bytes;
+        let changed = change(&mut log);
+        if !log.events.is_empty() {
+            self.bytes += log.bytes;
+            self.by_bytes.insert((log.bytes, session));
+            self.by_session.insert(session, log);
+        }
+        changed
+    }
+
+    /// Drops what is over the bound of all, from whoever has most.
+    fn shrink(&mut self, most: usize) {
+        while self.bytes > most
+            && let Some(&(_, largest)) = self.by_bytes.last()
+        {
+            self.change(largest, Log::make_room);
+        }
+    }
 }
 
 impl Log {
-    /// Drops an event, and says how many bytes that frees.
-    fn drop_at(&mut self, index: usize) -> usize {
-        let freed = self.events.remove(index).map_or(0, |(event, _)| event.frame.len());
-        self.bytes -= freed;
-        freed
+    fn take_at(&mut self, index: usize) -> Option<LoggedEvent> {
+        let (event, _) = self.events.remove(index)?;
+        self.bytes -= event.frame.len();
+        Some(event)
     }
 
-    /// Drops what is over the bounds; how many bytes that frees.
-    fn shrink(&mut self, bounds: &Bounds, others: usize, now: Instant) -> usize {
-        let mut freed = self.drop_the_old(bounds, now);
-        while self.events.len() > 1
-            && (self.events.len() > bounds.events
-                || self.bytes > bounds.bytes
-                || others + self.bytes > bounds.all_bytes)
-        {
-            let behind_the_newest = self.events.len() - 1;
-            let oldest = self.events.iter().take(behind_the_newest).position(|(event, _)| !event.is_answer);
-            freed += self.drop_at(oldest.unwrap_or(0));
-        }
-        if others + self.bytes > bounds.all_bytes && !self.events.is_empty() {
-            freed += self.drop_at(0);
-        }
-        freed
+    /// Drops the event that is missed least: the newest last, and the answers before it last but that.
+    fn make_room(&mut self) {
+        let behind_the_newest = self.events.len().saturating_sub(1);
+        let oldest = self.events.iter().take(behind_the_newest).position(|(event, _)| !event.is_answer);
+        self.take_at(oldest.unwrap_or(0));
     }
 
-    fn drop_the_old(&mut self, bounds: &Bounds, now: Instant) -> usize {
-        let mut freed = 0;
+    /// Drops what is over the bounds of a session.
+    fn shrink(&mut self, bounds: &Bounds, now: Instant) {
+        self.drop_the_old(bounds, now);
+        while self.events.len() > 1 && (self.events.len() > bounds.events || self.bytes > bounds.bytes) {
+            self.make_room();
+        }
+    }
+
+    fn drop_the_old(&mut self, bounds: &Bounds, now: Instant) {
         while self.events.front().is_some_and(|(_, at)| now.duration_since(*at) >= bounds.age) {
-            freed += self.drop_at(0);
+            self.take_at(0);
         }
-        freed
     }
 }
 
@@ -157,14 +206,7 @@ fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
 
 impl EventLog for MemoryEventLog {
     fn append(&self, session: SessionId, event: LoggedEvent) -> BoxFuture<'_, Result<(), Error>> {
-        let (now, mut logs) = (Instant::now(), lock(&self.logs));
-        let Logs { by_session, bytes: all } = &mut *logs;
-        let log = by_session.entry(session).or_default();
-        let others = *all - log.bytes;
-        log.bytes += event.frame.len();
-        log.events.push_back((event, now));
-        log.shrink(&self.bounds, others, now);
-        *all = others + log.bytes;
+        self.push(session, event);
         ready(())
     }
 
@@ -174,30 +216,27 @@ impl EventLog for MemoryEventLog {
         stream: StreamId,
         seq: u64,
     ) -> BoxFuture<'_, Result<Option<Vec<LoggedEvent>>, Error>> {
-        let (now, mut logs) = (Instant::now(), lock(&self.logs));
-        let Logs { by_session, bytes: all } = &mut *logs;
-        let Some(log) = by_session.get_mut(&session) else { return ready(None) };
-        *all -= log.drop_the_old(&self.bounds, now);
-        let of_stream = log.events.iter().map(|(event, _)| event).filter(|event| event.stream == stream);
-        let mut of_stream = of_stream.peekable();
-        let is_known = of_stream.peek().is_some();
-        ready(is_known.then(|| of_stream.filter(|event| event.seq > seq).cloned().collect()))
+        let now = Instant::now();
+        ready(lock(&self.logs).change(session, |log| {
+            log.drop_the_old(&self.bounds, now);
+            let of_stream = log.events.iter().map(|(event, _)| event).filter(|event| event.stream == stream);
+            let mut of_stream = of_stream.peekable();
+            let is_known = of_stream.peek().is_some();
+            is_known.then(|| of_stream.filter(|event| event.seq > seq).cloned().collect())
+        }))
     }
 
     fn forget(&self, session: SessionId) -> BoxFuture<'_, Result<(), Error>> {
-        let mut logs = lock(&self.logs);
-        let freed = logs.by_session.remove(&session).map_or(0, |log| log.bytes);
-        logs.bytes -= freed;
+        lock(&self.logs).change(session, |log| *log = Log::default());
         ready(())
     }
 
     fn sweep(&self) {
         let (now, mut logs) = (Instant::now(), lock(&self.logs));
-        let Logs { by_session, bytes: all } = &mut *logs;
-        by_session.retain(|_, log| {
-            *all -= log.drop_the_old(&self.bounds, now);
-            !log.events.is_empty()
-        });
+        let sessions: Vec<_> = logs.by_session.keys().copied().collect();
+        for session in sessions {
+            logs.change(session, |log| log.drop_the_old(&self.bounds, now));
+        }
     }
 }
 
@@ -255,16 +294,44 @@ mod tests {
         // The newest is kept however large it is.
         log.append(id, event(B, 6, 120, false)).await.unwrap();
         assert_eq!((seqs(&log, id, A, 0).await, seqs(&log, id, B, 0).await), (None, Some(vec![6])));
-        // Unless all sessions together have too many bytes.
-        let other = SessionId::random();
-        log.append(other, event(A, 1, 40, true)).await.unwrap();
-        assert_eq!(seqs(&log, other, A, 0).await, None);
-        log.append(other, event(A, 2, 30, true)).await.unwrap();
-        assert_eq!((seqs(&log, other, A, 0).await, lock(&log.logs).bytes), (Some(vec![2]), 150));
         tokio::time::advance(Duration::from_secs(300)).await;
         assert_eq!(seqs(&log, id, B, 0).await, None);
         log.sweep();
         let logs = lock(&log.logs);
         assert!(logs.bytes == 0 && logs.by_session.is_empty());
+    }
+
+    /// However many events of whomever else there are, who keeps little keeps it.
+    #[tokio::test]
+    async fn where_all_have_too_many_bytes_whoever_has_most_makes_room() {
+        let log = MemoryEventLog::new(&Limits::default().all_event_bytes(150));
+        let (greedy, modest, late) = (SessionId::random(), SessionId::random(), SessionId::random());
+        log.append(modest, event(A, 1, 20, true)).await.unwrap();
+        log.append(greedy, event(A, 1, 10, true)).await.unwrap();
+        for seq in 1..=50 {
+            log.append(greedy, event(B, seq, 10, false)).await.unwrap();
+        }
+        assert_eq!((seqs(&log, greedy, B, 0).await.unwrap().len(), lock(&log.logs).bytes), (12, 150));
+        log.append(late, event(A, 1, 60, true)).await.unwrap();
+        assert_eq!((seqs(&log, late, A, 0).await, seqs(&log, modest, A, 0).await), (Some(vec![1]), Some(vec![1])));
+        assert_eq!((seqs(&log, greedy, B, 0).await.unwrap().len(), lock(&log.logs).bytes), (6, 150));
+        assert_eq!(seqs(&log, greedy, A, 0).await, Some(vec![1]), "its answer goes last");
+        // What nobody could keep is not kept.
+        log.append(late, event(A, 2, 151, true)).await.unwrap();
+        assert_eq!(seqs(&log, late, A, 0).await, None);
+        assert_eq!(seqs(&log, modest, A, 0).await, Some(vec![1]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_taken_out_comes_in_order_and_is_gone() {
+        let log = MemoryEventLog::new(&Limits::default());
+        let id = SessionId::random();
+        log.push(id, event(A, 1, 10, false));
+        tokio::time::advance(Duration::from_secs(299)).await;
+        (2..=3).for_each(|seq| log.push(id, event(A, seq, 10, false)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let taken: Vec<_> = std::iter::from_fn(|| log.pop(id)).map(|event| event.seq).collect();
+        assert_eq!((taken, log.is_empty_of(id), lock(&log.logs).bytes), (vec![2, 3], true, 0));
+        assert!(lock(&log.logs).by_bytes.is_empty());
     }
 }

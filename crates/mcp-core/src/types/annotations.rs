@@ -1,7 +1,7 @@
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
-use super::Role;
+use super::{Role, lenient};
 
 /// Hints on how contents or a resource are to be used.
 ///
@@ -17,13 +17,13 @@ use super::Role;
 #[non_exhaustive]
 pub struct Annotations {
     /// Whom it is for; nobody stands for anybody.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::items_or_none", skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// How important it is, from 0 (optional) to 1 (required).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
     /// When it was changed last, as ISO 8601 has it. From 2025-06-18 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 

@@ -38,28 +38,64 @@ pub enum ClientCapability {
     Sampling,
     /// The client asks its user.
     Elicitation,
+    /// The client's model may call tools: `sampling.tools`.
+    SamplingTools,
+    /// The client shows forms: `elicitation.form`, or `elicitation` with no mode at all.
+    ElicitationForm,
+    /// The client shows web pages: `elicitation.url`.
+    ElicitationUrl,
 }
 
 impl ClientCapability {
-    /// The member's name.
+    const ALL: [Self; 6] = [
+        Self::Roots,
+        Self::Sampling,
+        Self::SamplingTools,
+        Self::Elicitation,
+        Self::ElicitationForm,
+        Self::ElicitationUrl,
+    ];
+
+    /// The member's name; one within another is named after it and a dot.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Roots => "roots",
             Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling.tools",
             Self::Elicitation => "elicitation",
+            Self::ElicitationForm => "elicitation.form",
+            Self::ElicitationUrl => "elicitation.url",
         }
     }
 
     /// Whether `capabilities` has it.
     #[must_use]
     pub fn is_in(self, capabilities: &ClientCapabilities) -> bool {
-        let member = match self {
-            Self::Roots => &capabilities.roots,
-            Self::Sampling => &capabilities.sampling,
-            Self::Elicitation => &capabilities.elicitation,
+        let names_no_mode = || Self::Elicitation.is_named(capabilities) && !Self::ElicitationUrl.is_named(capabilities);
+        self.is_named(capabilities) || self == Self::ElicitationForm && names_no_mode()
+    }
+
+    /// All that `capabilities` names.
+    pub(crate) fn named_in(capabilities: &ClientCapabilities) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|capability| capability.is_named(capabilities)).collect()
+    }
+
+    /// The member's name, and the name of the member within it.
+    pub(crate) fn path(self) -> (&'static str, Option<&'static str>) {
+        self.name().split_once('.').map_or((self.name(), None), |(outer, inner)| (outer, Some(inner)))
+    }
+
+    fn is_named(self, capabilities: &ClientCapabilities) -> bool {
+        let (outer, inner) = self.path();
+        let member = match outer {
+            "roots" => &capabilities.roots,
+            "sampling" => &capabilities.sampling,
+            _ => &capabilities.elicitation,
         };
-        member.as_ref().is_some_and(Raw::is_object)
+        let member = member.as_ref().filter(|member| member.is_object());
+        member
+            .is_some_and(|member| inner.is_none_or(|inner| member.member(inner).is_some_and(|inner| inner.is_object())))
     }
 }
 

@@ -101,10 +101,10 @@ pub struct Completion {
     /// At most 100.
     pub values: Vec<String>,
     /// How many there are in all, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::lenient::whole_or_none", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Whether there are more.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    #[serde(default, deserialize_with = "super::lenient::or_default")]
     pub has_more: bool,
 }
 

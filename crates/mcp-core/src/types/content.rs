@@ -242,7 +242,7 @@ impl MediaContent {
     /// # Errors
     /// When they are no Base64.
     pub fn decode(&self) -> Result<Vec<u8>, crate::Error> {
-        STANDARD.decode(&self.data).map_err(|error| {
+        super::lenient::base64(&self.data).map_err(|error| {
             crate::Error::caused(crate::ErrorKind::ProtocolInvalid, "the block's data are no Base64", error)
         })
     }

@@ -3,6 +3,8 @@ use std::borrow::Cow;
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
+use super::lenient;
+
 /// A picture of a tool, prompt, resource, client or server. From 2025-11-25 on.
 ///
 /// ```
@@ -19,13 +21,13 @@ pub struct Icon {
     /// Where it is: an `https` URL, or a `data` URI.
     pub src: Cow<'static, str>,
     /// Its media type, if the one that it comes with is missing or too vague.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<Cow<'static, str>>,
     /// The sizes that it is good for, as `48x48`, or `any`. None stands for any.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::items_or_none", skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<Cow<'static, str>>,
     /// Which background it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
 }
 

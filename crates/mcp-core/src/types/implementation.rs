@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
-use super::Icon;
+use super::{Icon, lenient};
 use crate::Revision;
 
 /// The name and version of a client or server. Self-reported: for display and logs, never for decisions.
@@ -16,16 +16,16 @@ pub struct Implementation {
     /// The name, for programs.
     pub name: Cow<'static, str>,
     /// The name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub title: Option<Cow<'static, str>>,
     /// The version, in any form.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub version: Cow<'static, str>,
     /// What it is, in a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<Cow<'static, str>>,
     /// Where to read more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub website_url: Option<Cow<'static, str>>,
     /// Pictures, as the specification's `Icon` objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
 use mcp_jsonrpc::Raw;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Implementation, ServerCapabilities, lenient};
 
@@ -30,11 +30,21 @@ pub struct InitializeResult {
     /// What the server offers.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// Who the server is; without a name where it does not say.
+    #[serde(default = "nobody", deserialize_with = "named_or_nobody")]
     pub server_info: Implementation,
     /// How to use the server, for a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+}
+
+fn nobody() -> Implementation {
+    Implementation::new("", "")
+}
+
+/// A name is for people and logs: nothing hangs on it.
+fn named_or_nobody<'de, D: Deserializer<'de>>(reader: D) -> Result<Implementation, D::Error> {
+    Ok(lenient::or_default::<_, Option<Implementation>>(reader)?.unwrap_or_else(nobody))
 }
 
 /// The result of `server/discover`.
@@ -45,12 +55,13 @@ pub struct InitializeResult {
 #[non_exhaustive]
 pub struct DiscoverResult {
     /// Every revision that the server accepts, newest first.
+    #[serde(deserialize_with = "lenient::items")]
     pub supported_versions: Vec<String>,
     /// What the server offers.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub capabilities: ServerCapabilities,
     /// How to use the server, for a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Where the server says who it is.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

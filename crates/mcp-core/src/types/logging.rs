@@ -70,13 +70,22 @@ impl LogLevel {
 #[non_exhaustive]
 pub struct LogMessage {
     /// How grave it is; `info` where it is of no level that this version knows.
-    #[serde(deserialize_with = "level_or_info")]
+    #[serde(default = "info", deserialize_with = "level_or_info")]
     pub level: LogLevel,
     /// Who says it: a part of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What it says: a text, or any other value.
+    /// What it says: a text, or any other value; `null` where it says nothing.
+    #[serde(default = "nothing")]
     pub data: Raw,
+}
+
+fn nothing() -> Raw {
+    Raw::assume_valid("null".into())
+}
+
+fn info() -> LogLevel {
+    LogLevel::Info
 }
 
 /// A message is not lost for how it is filed.

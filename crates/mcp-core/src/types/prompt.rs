@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use mcp_jsonrpc::{ByteString, Raw};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Content, content::Written};
+use super::{Content, content::Written, lenient};
 use crate::Revision;
 
 /// What a server tells of a prompt.
@@ -25,7 +25,7 @@ pub struct PromptDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Raw>,
     /// What it can be filled in with.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct PromptArgument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether there is no prompt without it.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    #[serde(default, deserialize_with = "lenient::null_is_default")]
     pub required: bool,
 }
 
@@ -90,13 +90,26 @@ pub enum Role {
     Assistant,
 }
 
+impl Role {
+    /// A message is not lost for who is said to say it.
+    pub(super) fn or_user<'de, D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Ok(lenient::or_default::<_, Option<Self>>(reader)?.unwrap_or(Self::User))
+    }
+
+    /// The same for what can only be the model's.
+    pub(super) fn or_assistant<'de, D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Ok(lenient::or_default::<_, Option<Self>>(reader)?.unwrap_or(Self::Assistant))
+    }
+}
+
 /// One message of a prompt.
 ///
 /// Specification: *Prompts, PromptMessage*.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// Who says it; the user where it is nobody that this version knows, since nobody has less authority.
+    #[serde(deserialize_with = "Role::or_user")]
     pub role: Role,
     /// What is said.
     pub content: Content,
@@ -137,7 +150,7 @@ pub struct GetPromptParams {
     /// The prompt's name.
     pub name: String,
     /// What it is filled in with.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -150,10 +163,10 @@ pub struct GetPromptParams {
 #[non_exhaustive]
 pub struct GetPromptResult {
     /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: Option<String>,
     /// What is said.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    #[serde(default, deserialize_with = "lenient::null_is_default")]
     pub messages: Vec<PromptMessage>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

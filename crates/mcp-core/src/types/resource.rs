@@ -2,6 +2,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_jsonrpc::{ByteString, Raw};
 use serde::{Deserialize, Serialize, de::Error as _};
 
+use super::lenient;
+
 /// What a server tells of a resource.
 ///
 /// Specification: *Resources, Data Types*.
@@ -26,7 +28,7 @@ pub struct ResourceDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its length in bytes, before any encoding.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::whole_or_none", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Hints on audience, priority and age, as they stand on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +165,7 @@ impl ResourceContents {
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     uri: std::borrow::Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     mime_type: Option<std::borrow::Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<std::borrow::Cow<'a, str>>,
@@ -189,7 +191,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
         let Wire { uri, mime_type, text, blob, meta } = Wire::deserialize(deserializer)?;
         let body = match (text, blob) {
             (Some(text), _) => ResourceBody::Text(text.into_owned()),
-            (None, Some(blob)) => ResourceBody::Blob(STANDARD.decode(blob.as_bytes()).map_err(D::Error::custom)?),
+            (None, Some(blob)) => ResourceBody::Blob(lenient::base64(&blob).map_err(D::Error::custom)?),
             (None, None) => return Err(D::Error::custom("contents with neither `text` nor `blob`")),
         };
         Ok(Self { uri: uri.into_owned(), mime_type: mime_type.map(Into::into), body, meta })
@@ -213,7 +215,7 @@ pub struct ResourceParams {
 #[non_exhaustive]
 pub struct ReadResourceResult {
     /// What was read; a directory may be several.
-    #[serde(default, deserialize_with = "super::lenient::null_is_default")]
+    #[serde(default, deserialize_with = "lenient::null_is_default")]
     pub contents: Vec<ResourceContents>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ pub struct CreateMessageParams {
     /// What was said so far.
     pub messages: Vec<SamplingMessage>,
     /// How many tokens the answer may have.
+    #[serde(deserialize_with = "super::lenient::whole")]
     pub max_tokens: u64,
     /// What the model is to be told first; the client may change it.
     #[serde(default)]
@@ -108,6 +109,7 @@ impl CreateMessageParams {
 #[non_exhaustive]
 pub struct SamplingMessage {
     /// Who says it.
+    #[serde(deserialize_with = "Role::or_user")]
     pub role: Role,
     /// What is said: one block, or several where tools are called.
     #[serde(deserialize_with = "one_or_several")]
@@ -154,6 +156,7 @@ impl From<CreateMessageResult> for SamplingMessage {
 #[non_exhaustive]
 pub struct CreateMessageResult {
     /// Who says it.
+    #[serde(deserialize_with = "Role::or_assistant")]
     pub role: Role,
     /// What is said: one block, or several where tools are called.
     #[serde(deserialize_with = "one_or_several")]

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::hub::Subject;
@@ -56,6 +58,19 @@ impl NotificationFilter {
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         self.resource_subscriptions.push(uri.into());
         self
+    }
+
+    /// What of it the other side agreed to, whatever else it says.
+    pub(crate) fn within(self, agreed: Self) -> Self {
+        let agreed_uris: HashSet<_> = agreed.resource_subscriptions.into_iter().collect();
+        let mut uris = self.resource_subscriptions;
+        uris.retain(|uri| agreed_uris.contains(uri));
+        Self {
+            tools_list_changed: self.tools_list_changed && agreed.tools_list_changed,
+            prompts_list_changed: self.prompts_list_changed && agreed.prompts_list_changed,
+            resources_list_changed: self.resources_list_changed && agreed.resources_list_changed,
+            resource_subscriptions: uris,
+        }
     }
 
     /// What there is to be listened to.

@@ -76,38 +76,34 @@ impl Http {
     /// How many calls are under way at once; more wait their turn, and their time runs meanwhile. At least 1. Default
     /// [`DEFAULT_CALLS_AT_ONCE`].
     ///
-    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and the
-    /// streams of the legacy era are not counted, so that nothing waits for a call that waits for it.
+    /// In HTTP/1.1 each needs a connection of its own until it is answered. Notifications, answers to the server and streams
+    /// that are listened to ([`Limits::subscriptions`]) are not counted, so that nothing waits for a call that waits for it.
     pub fn calls_at_once(mut self, calls: usize) -> Self {
         self.calls = calls;
         self
     }
 
-    /// Uses this client instead of one of its own; its rules on redirects are its own too, unless it was given
-    /// [these](Self::redirects).
-    pub fn client(mut self, client: reqwest::Client) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// Which redirects are followed: those within the origin that keep method and body, ten at most. So no credentials go
-    /// to another origin, and none from `https` to `http`.
+    /// Makes the HTTP client as `builder` says, which is where proxies, certificates and such are set. What it says of
+    /// redirects does not count: they could carry the headers of a user to another origin.
+    ///
+    /// A `timeout` in it bounds every response, and so the streams that stay open; [`Limits::request_timeout`] bounds calls.
     ///
     /// ```
     /// use mcp_http::{Http, reqwest};
     ///
-    /// # fn example() -> Result<(), reqwest::Error> {
-    /// let client = reqwest::Client::builder().redirect(Http::redirects()).user_agent("mine").build()?;
-    /// let server = Http::new("https://mcp.example.com/mcp").client(client);
+    /// # fn example() -> Result<(), mcp_core::Error> {
+    /// let client = reqwest::Client::builder().user_agent("mine").no_proxy();
+    /// let server = Http::new("https://mcp.example.com/mcp").client_with(client)?;
     /// # drop(server); Ok(()) }
     /// # example().unwrap();
     /// ```
-    #[must_use]
-    pub fn redirects() -> redirect::Policy {
-        redirect::Policy::custom(|attempt| {
-            let follows = attempt.previous().last().is_some_and(|from| keeps(attempt.status(), from, attempt.url()));
-            if follows && attempt.previous().len() < 10 { attempt.follow() } else { attempt.stop() }
-        })
+    ///
+    /// # Errors
+    /// When no client can be made of it.
+    pub fn client_with(mut self, builder: reqwest::ClientBuilder) -> Result<Self, Error> {
+        let invalid = |error| Error::caused(ErrorKind::InvalidParams, "no HTTP client can be made of that", error);
+        self.client = Some(made(builder).map_err(invalid)?);
+        Ok(self)
     }
 }
 
@@ -145,11 +141,18 @@ fn parse(url: &str) -> Result<Url, Error> {
 
 fn pooled() -> Result<reqwest::Client, Error> {
     let failed = |error| Error::caused(ErrorKind::TransportError, "no HTTP client can be made", error);
-    reqwest::Client::builder()
-        .redirect(Http::redirects())
-        .tcp_nodelay(true)
-        .build()
-        .map_err(|error| failed(error).blaming(Blame::Local))
+    made(reqwest::Client::builder().tcp_nodelay(true)).map_err(|error| failed(error).blaming(Blame::Local))
+}
+
+/// Redirects are ours to follow: none to another origin, so that credentials stay where they belong, and none from `https`
+/// to `http`.
+fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, reqwest::Error> {
+    const MOST: usize = 10;
+    let within = redirect::Policy::custom(|attempt| {
+        let follows = attempt.previous().last().is_some_and(|from| keeps(attempt.status(), from, attempt.url()));
+        if follows && attempt.previous().len() < MOST { attempt.follow() } else { attempt.stop() }
+    });
+    builder.redirect(within).build().map_err(reqwest::Error::without_url)
 }
 
 /// Whether a redirect is to the same origin, and to the same request there.

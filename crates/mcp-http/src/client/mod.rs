@@ -19,15 +19,15 @@ use std::{
 
 use futures_util::stream;
 use mcp_core::{
-    Blame, BoxFuture, Era, Error,
+    Blame, BoxFuture, Era, Error, ErrorKind,
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport},
-    method::{Initialize, Method},
+    method::{Initialize, Listen, Method, notification},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use cancel::CancelOnDrop;
 pub use config::Http;
-use legacy::{Listening, OldAnswers, OldSse, Opening, Resume, Session, may_be_old};
+use legacy::{Listening, OldAnswers, OldSse, Opening, Past, Resume, Session, may_be_old};
 use read::{Answers, Reading};
 use target::{Target, carries_session, drain};
 
@@ -43,6 +43,10 @@ struct Endpoint {
     state: Mutex<State>,
     /// One for each call that may be under way.
     turns: Arc<Semaphore>,
+    /// One for each stream of changes that may be listened to.
+    listens: Arc<Semaphore>,
+    /// Of all its sessions.
+    past: Arc<Past>,
     /// Becomes true, once.
     closed: watch::Sender<bool>,
 }
@@ -52,6 +56,8 @@ struct Endpoint {
 struct State {
     inbox: Option<Inbox>,
     session: Session,
+    /// The session of a handshake that is not agreed on yet.
+    begun: Option<Session>,
     /// What reads the stream for what belongs to no call.
     listening: Option<Listening>,
     /// The connection, where the server knows the transport of 2024-11-05 alone.
@@ -76,10 +82,13 @@ impl fmt::Debug for HttpTransport {
 impl HttpTransport {
     fn new(target: Target, calls_at_once: usize) -> Self {
         let turns = Semaphore::new(calls_at_once.clamp(1, Semaphore::MAX_PERMITS));
+        let listens = Semaphore::new(target.limits.subscriptions.min(Semaphore::MAX_PERMITS));
         Self(Arc::new(Endpoint {
             target: Arc::new(target),
             state: Mutex::default(),
             turns: Arc::new(turns),
+            listens: Arc::new(listens),
+            past: Arc::default(),
             closed: watch::Sender::new(false),
         }))
     }
@@ -88,9 +97,12 @@ impl HttpTransport {
 impl Transport for HttpTransport {
     fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
         let mut state = self.0.state();
-        // Calls are made in the session there was until the handshake has begun another: without one they would be refused
-        // as what they are not, calls of no session.
-        *state = State { inbox: Some(inbox), session: state.session.clone(), ..State::default() };
+        if let Some(begun) = state.begun.take() {
+            drop(begun.end(&self.0.target));
+        }
+        // Calls are made in the session there was until another is agreed on: without one they would be refused as what they
+        // are not, calls of no session.
+        *state = State { inbox: Some(inbox), session: std::mem::take(&mut state.session), ..State::default() };
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -113,12 +125,15 @@ impl Transport for HttpTransport {
 
     fn agreed(&self, to: &Agreed) {
         let mut state = self.0.state();
+        if let Some(begun) = state.begun.take() {
+            state.session = begun;
+        }
         state.session.revision = Some(to.revision);
         let Some(inbox) = state.inbox.clone() else { return };
         if state.old.is_some() {
             return;
         }
-        state.listening = legacy::listen(&self.0.target, state.session.clone(), inbox);
+        state.listening = legacy::listen(&self.0.target, state.session.clone(), inbox, &self.0.past);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -126,7 +141,12 @@ impl Transport for HttpTransport {
             let state = std::mem::take(&mut *self.0.state());
             self.0.closed.send_replace(true);
             drop((state.listening, state.old));
-            state.session.end(&self.0.target).await;
+            for session in state.begun.into_iter().chain([state.session]) {
+                if let Some(ending) = session.end(&self.0.target) {
+                    // It has nothing to say, and nobody aborts it.
+                    drop(ending.await);
+                }
+            }
         })
     }
 }
@@ -168,8 +188,11 @@ impl Asked {
 
     async fn step(&mut self) -> Option<Result<Incoming, Error>> {
         if let Stage::Unsent(out) = &self.stage {
-            // It is never closed. A request that is given up before its turn was not sent, and needs no cancelling.
-            let turn = Arc::clone(&self.endpoint.turns).acquire_owned().await.ok()?;
+            // A request that is given up before its turn was not sent, and needs no cancelling.
+            let turn = match self.endpoint.turn(out).await {
+                Ok(turn) => turn,
+                Err(error) => return Some(Err(error)),
+            };
             self.turn = Some(Turn { cancel: CancelOnDrop::new(&self.endpoint, out), _turn: turn });
             match self.endpoint.exchange(out).await {
                 Ok(stage) => self.stage = stage,
@@ -194,6 +217,14 @@ impl Asked {
     }
 }
 
+/// Whoever leaves without a word, or in the middle of a handshake, leaves no session behind.
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        state.begun.into_iter().chain([state.session]).for_each(|session| drop(session.end(&self.target)));
+    }
+}
+
 impl Endpoint {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -212,6 +243,21 @@ impl Endpoint {
         Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone(), opening })
     }
 
+    /// Waits for a request's turn. A stream of changes stays for as long as somebody listens: calls would wait for it in
+    /// vain, and so would another one.
+    async fn turn(&self, out: &Outgoing) -> Result<OwnedSemaphorePermit, Error> {
+        if !out.calls(Listen::NAME) {
+            // It is never closed.
+            return Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::not_connected());
+        }
+        Arc::clone(&self.listens).try_acquire_owned().map_err(|_| {
+            let most = self.target.limits.subscriptions;
+            let message =
+                format!("this client listens to {most} streams already, as many as `Limits::subscriptions` allows");
+            Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller)
+        })
+    }
+
     async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
         let Connection { inbox, mut session, old, opening } = self.connection()?;
         if let Some(old) = old {
@@ -228,7 +274,7 @@ impl Endpoint {
         let is_handshake = out.calls(Initialize::NAME);
         if is_handshake && status.is_success() {
             session = Session::begun(&response);
-            self.state().session = session.clone();
+            self.state().begun = Some(session.clone());
         }
         let is_modern = out.revision.is_some_and(|revision| revision.era() == Era::Modern);
         let resume = (!is_modern).then(|| Resume::new(&self.target, session));
@@ -253,7 +299,11 @@ impl Endpoint {
 
     /// Sends what has no answer. Whatever the body of the response is, nothing in it is one.
     async fn tell(&self, out: &Outgoing) -> Result<(), Error> {
-        let Connection { session, old, .. } = self.connection()?;
+        let Connection { mut session, old, .. } = self.connection()?;
+        let is_of_handshake = out.method.is_none() || out.calls(notification::INITIALIZED);
+        if let Some(begun) = self.state().begun.clone().filter(|_| is_of_handshake) {
+            session = begun;
+        }
         if let Some(old) = old {
             return old.tell(&self.target, out).await;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
 use http::header;
-use mcp_core::{Blame, Error, ErrorKind};
+use mcp_core::{Blame, Error, ErrorKind, shown};
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
@@ -13,10 +13,9 @@ use super::target::drain;
 /// Why a response is no reply: status, type, and how its body begins.
 pub(super) async fn refused(response: Response) -> Error {
     let (status, kind) = (response.status().as_u16(), media_type(&response));
-    let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    if let Some(location) = location.filter(|_| (300..400).contains(&status)) {
+    if let Some(origin) = points_to(&response) {
         drain(response);
-        let message = format!("the server answered {status} and points to {location}, which is not followed");
+        let message = format!("the server answered {status} and points to {origin}, which is not followed");
         return Error::new(ErrorKind::TransportError, message).with_status(status);
     }
     let (challenges, wait) = (challenges(&response), retry_after(&response));
@@ -25,6 +24,17 @@ pub(super) async fn refused(response: Response) -> Error {
         Some(wait) => error.with_retry_after(wait),
         None => error,
     }
+}
+
+/// Where a redirect points: its origin alone, as the rest may hold a secret, be it that of the URL that was asked for.
+fn points_to(response: &Response) -> Option<String> {
+    let location = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection())?;
+    let url = location.to_str().ok().and_then(|location| response.url().join(location).ok());
+    Some(match url.map(|url| url.origin()) {
+        Some(origin) if origin.is_tuple() => shown(&origin.ascii_serialization()),
+        Some(_) => "what has no origin".to_owned(),
+        None => "what is no URL".to_owned(),
+    })
 }
 
 /// Whether the server wants credentials, or better ones: then that is the answer, whatever the body says.
@@ -87,7 +97,7 @@ const EXCERPT: usize = 200;
 
 pub(super) fn unexpected(status: u16, kind: &str, body: &[u8]) -> Error {
     let excerpt = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
-    let message = format!("the server answered {status} with {kind:?}: {excerpt:?}");
+    let message = format!("the server answered {status} with \"{}\": {excerpt:?}", shown(kind));
     match status {
         401 => Error::new(ErrorKind::Unauthorized, message),
         200..300 => Error::new(ErrorKind::ProtocolInvalid, message),

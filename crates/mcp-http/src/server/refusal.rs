@@ -48,7 +48,7 @@ pub(super) enum Refusal {
     TooManyStreams(usize),
     #[error("there is no room for a further session")]
     Full,
-    #[error("sessions cannot be looked up at the moment")]
+    #[error("what is kept of sessions cannot be reached at the moment")]
     Unavailable,
     #[error("there is no such connection: open a new one")]
     NoConnection,

@@ -95,7 +95,9 @@ impl<'a> Decoder<'a> {
         if envelope.get(member::JSONRPC).map(RawValue::get) != Some(r#""2.0""#) {
             return Err(invalid(id, "the member `jsonrpc` must be \"2.0\""));
         }
-        let (result, error) = (envelope.get(member::RESULT), envelope.get(member::ERROR));
+        // Some peers write the one that it is not as null.
+        let error = envelope.get_some(member::ERROR);
+        let result = envelope.get(member::RESULT).filter(|result| error.is_none() || result.get() != "null");
         match (envelope.get(member::METHOD), result, error) {
             (Some(method), None, None) => self.call(id, method, envelope.get(member::PARAMS)),
             (None, Some(result), None) if id.is_some() => {
@@ -128,7 +130,7 @@ impl<'a> Decoder<'a> {
 
     /// The id: absent, readable, or a reason to refuse the message. An error about an unreadable id says `null`.
     fn id(&self, envelope: &Envelope<'a>) -> Result<Option<RequestId>, Malformed> {
-        let is_error = envelope.get(member::ERROR).is_some() && envelope.get(member::METHOD).is_none();
+        let is_error = envelope.get_some(member::ERROR).is_some() && envelope.get(member::METHOD).is_none();
         match envelope.get(member::ID) {
             None => Ok(None),
             Some(null) if null.get() == "null" && is_error => Ok(None),

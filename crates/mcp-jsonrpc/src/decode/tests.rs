@@ -87,6 +87,22 @@ fn the_id_is_told_whatever_else_is_wrong() {
 }
 
 #[test]
+fn null_beside_an_outcome_is_none() {
+    for (text, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#, None),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, None),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":7,"message":"no"}}"#, Some(7)),
+        (r#"{"jsonrpc":"2.0","id":null,"result":null,"error":{"code":7,"message":"no"}}"#, Some(7)),
+    ] {
+        let Message::Response(response) = one(text) else { panic!("{text}") };
+        assert_eq!(response.outcome.err().map(|error| error.code), code, "{text}");
+    }
+    for text in [r#"{"jsonrpc":"2.0","id":1,"error":null}"#, r#"{"jsonrpc":"2.0","id":1,"result":0,"error":{}}"#] {
+        assert_eq!(refused(text), (code::INVALID_REQUEST, "1".into()), "{text}");
+    }
+}
+
+#[test]
 fn names_are_compared_exactly() {
     let message = one(r#"{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call","Id":2,"extra":{"method":1}}"#);
     assert_eq!(message.as_request().unwrap().method, "ping");

@@ -210,9 +210,7 @@ pub(super) fn passed(error: Error) -> ToolError {
             let data = object.data.as_ref();
             let required = data.and_then(|data| data.member("requiredCapabilities")?.decode().ok());
             let required: ClientCapabilities = required.unwrap_or_default();
-            let all = [ClientCapability::Roots, ClientCapability::Sampling, ClientCapability::Elicitation];
-            let missing = all.into_iter().filter(|capability| capability.is_in(&required)).collect();
-            ToolError::faulty(Fault::MissingCapability(missing))
+            ToolError::faulty(Fault::MissingCapability(ClientCapability::named_in(&required)))
         }
         _ => ToolError::faulty(Fault::Other(object.clone())),
     }

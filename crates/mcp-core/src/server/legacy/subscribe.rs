@@ -10,6 +10,11 @@ use crate::{
 /// Specification: *2025-11-25, Resources, Subscriptions*.
 pub(crate) fn subscribe(core: &Core, exchange: &Exchange) -> Result<Body, Fault> {
     let (uri, listener) = (resources::asked_for(exchange)?, super::session(exchange)?.listener());
+    let longest = core.limits.uri_bytes;
+    if uri.len() > longest {
+        let why = format!("`uri` is longer than {longest} bytes, more than is kept of a subscription");
+        return Err(Fault::InvalidParams(why.into()));
+    }
     if !resources::is_readable(core, exchange, uri) {
         return Err(Fault::ResourceNotFound(uri.into()));
     }

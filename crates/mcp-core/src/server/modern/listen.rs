@@ -85,7 +85,8 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
         None,
         Box::pin(async move {
             let _open = open;
-            let listening = tell(&exchange, &listener, &agreed);
+            acknowledge(&exchange, &agreed);
+            let listening = tell(&exchange, &listener);
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
@@ -100,9 +101,13 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
 fn asked(core: &Core, exchange: &Exchange) -> Result<NotificationFilter, Fault> {
     let params = exchange.params.as_ref().and_then(|params| params.decode::<ListenParams>().ok());
     let asked = params.ok_or_else(|| Fault::InvalidParams("`notifications` must say what to listen to".into()))?;
-    let most = core.limits.subscribed_uris;
-    if asked.notifications.resource_subscriptions.len() > most {
+    let (most, longest, uris) =
+        (core.limits.subscribed_uris, core.limits.uri_bytes, &asked.notifications.resource_subscriptions);
+    if uris.len() > most {
         return Err(Fault::InvalidParams(format!("more than {most} resources in one subscription").into()));
+    }
+    if uris.iter().any(|uri| uri.len() > longest) {
+        return Err(Fault::InvalidParams(format!("a URI to listen to is longer than {longest} bytes").into()));
     }
     Ok(asked.notifications)
 }
@@ -119,9 +124,8 @@ fn agreed(core: &Core, exchange: &Exchange, asked: NotificationFilter) -> Notifi
     }
 }
 
-/// Tells the client what it will be told of, and then tells it, for as long as somebody listens. Until there is room,
-/// further changes are one with those that wait.
-async fn tell(exchange: &Exchange, listener: &Listener, agreed: &NotificationFilter) {
+/// Tells the client what it will be told of: before all else, even where there will be nothing.
+fn acknowledge(exchange: &Exchange, agreed: &NotificationFilter) {
     #[derive(Serialize)]
     struct Acknowledged<'a> {
         _meta: Option<Raw>,
@@ -129,6 +133,11 @@ async fn tell(exchange: &Exchange, listener: &Listener, agreed: &NotificationFil
     }
     let acknowledged = Acknowledged { _meta: subscription(exchange), notifications: agreed };
     say(exchange, notification::ACKNOWLEDGED, &acknowledged);
+}
+
+/// Tells the client what has changed, for as long as somebody listens. Until there is room, further changes are one with
+/// those that wait.
+async fn tell(exchange: &Exchange, listener: &Listener) {
     loop {
         std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
         exchange.outlet.room().await;

@@ -1,5 +1,6 @@
 //! Server path 4 of 11 (modern era): the `_meta` fields that every request must carry. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs` | `crates/mcp-core/src/server/layers.rs`.
 
+mod canonical;
 mod discover;
 mod listen;
 mod once;
@@ -10,7 +11,7 @@ pub(super) use discover::discover;
 pub(crate) use listen::Subscriptions;
 pub(super) use listen::listen;
 use mcp_jsonrpc::{Raw, Request};
-pub(crate) use replay::{Asked, Replay};
+pub(crate) use replay::{Asked, Replay, over};
 pub use state::StateKeys;
 
 use crate::{

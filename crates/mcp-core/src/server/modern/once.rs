@@ -8,7 +8,7 @@ use std::{
 use mcp_jsonrpc::Raw;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::replay::{Replay, Round};
+use super::replay::{Replay, Round, over};
 use crate::{ToolError, lock::lock};
 
 /// Something that is being done.
@@ -42,34 +42,38 @@ impl Replay {
         E: Into<ToolError>,
         Fut: Future<Output = Result<T, E>>,
     {
-        let Some(deed) = self.begin(key)? else { return self.done(key) };
-        let value = deed.poll_to_end(what()).await.map_err(Into::into)?;
-        deed.remember(Raw::encode(&value)?);
-        Ok(value)
+        let value = match self.begin(key)? {
+            Begun::Before(value) => value,
+            Begun::Now(deed) => {
+                let value = Raw::encode(&deed.poll_to_end(what()).await.map_err(Into::into)?)?;
+                deed.remember(value.clone());
+                value
+            }
+        };
+        // What does not read is still done, and must not be done again.
+        let unreadable = |_| ToolError::new(format!("What was done under the key `{key}` cannot be read back"));
+        value.decode().map_err(unreadable)
     }
 
-    /// Begins it; `None` if it was done in an earlier round.
-    fn begin<'a>(&'a self, key: &'a str) -> Result<Option<Deed<'a>>, ToolError> {
+    fn begin<'a>(&'a self, key: &'a str) -> Result<Begun<'a>, ToolError> {
         let mut round = lock(&self.round);
         if round.is_over {
-            return Err(ToolError::new("The call is over"));
-        }
-        if round.doing.contains_key(key) || round.once.contains_key(key) {
-            return Err(ToolError::new(format!("The key `{key}` names two things that are done once")));
+            return Err(over());
         }
         if let Some(done) = self.before.once.get(key) {
             round.once.insert(key.to_owned(), done.clone());
-            return Ok(None);
+            return Ok(Begun::Before(done.clone()));
         }
         round.doing.insert(key.to_owned(), Doing::default());
-        Ok(Some(Deed { replay: self, key }))
+        Ok(Begun::Now(Deed { replay: self, key }))
     }
+}
 
-    /// What came of it. What does not read is still done, and must not be done again.
-    fn done<T: DeserializeOwned>(&self, key: &str) -> Result<T, ToolError> {
-        let value = self.before.once.get(key).and_then(|raw| raw.decode().ok());
-        value.ok_or_else(|| ToolError::new(format!("What was done under the key `{key}` cannot be read back")))
-    }
+enum Begun<'a> {
+    /// It was done in an earlier round, and this came of it.
+    Before(Raw),
+    /// It is being done.
+    Now(Deed<'a>),
 }
 
 /// Something that is being done, until this is dropped.
@@ -106,7 +110,7 @@ impl Drop for Deed<'_> {
     fn drop(&mut self) {
         let mut round = lock(&self.replay.round);
         round.doing.remove(self.key);
-        let is_waited_for = !round.open.is_empty();
+        let is_waited_for = round.is_waiting();
         drop(round);
         if is_waited_for {
             self.replay.runner.wake();

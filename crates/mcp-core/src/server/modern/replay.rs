@@ -25,7 +25,11 @@ use super::{
 use crate::{
     Exchange, Fault, ToolError,
     lock::lock,
-    server::{Core, reply::Body},
+    server::{
+        Core,
+        keys::{Use, names_two},
+        reply::Body,
+    },
 };
 
 /// What a round knows of those before it, and what it leaves for the next.
@@ -53,8 +57,17 @@ pub(crate) struct Round {
     pub(super) once: BTreeMap<String, Raw>,
     /// What is being done, and is not to be done again.
     pub(super) doing: BTreeMap<String, Doing>,
+    /// The handler has returned to ask.
+    has_returned: bool,
     /// The handler is dropped.
     pub(super) is_over: bool,
+}
+
+impl Round {
+    /// Whether the handler waits for the client.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.has_returned || !self.open.is_empty()
+    }
 }
 
 /// A question, as the client gets it.
@@ -85,10 +98,14 @@ impl Replay {
                 state.ok_or_else(|| Fault::InvalidParams("`requestState` is not one of this request's".into()))?
             }
         };
-        let given = match &head.input_responses {
+        let mut given: BTreeMap<String, Raw> = match &head.input_responses {
             None => BTreeMap::new(),
             Some(raw) => raw.decode().map_err(|_| Fault::InvalidParams("`inputResponses` must be an object".into()))?,
         };
+        if head.request_state.is_some() {
+            // Nobody was shown what was not asked.
+            given.retain(|key, _| before.open.contains_key(key));
+        }
         Ok(Arc::new(Self {
             before,
             given,
@@ -117,6 +134,9 @@ impl Replay {
     /// Notes a question, which the client gets when this poll of the handler ends.
     pub(crate) fn note(&self, key: &str, asked: Asked) -> Result<(), ToolError> {
         let mut round = lock(&self.round);
+        if round.is_over {
+            return Err(over());
+        }
         self.only(&round, key, &asked)?;
         round.open.insert(key.to_owned(), asked);
         round.release_what_asks();
@@ -141,7 +161,7 @@ impl Replay {
         let open = [round.open.get(key), round.by_hand.get(key)].into_iter().flatten().map(|open| &open.fingerprint);
         let mut others = answered.map(|(question, _)| question).chain(given).chain(open);
         if others.any(|other| *other != asked.fingerprint) {
-            return Err(ToolError::new(format!("The key `{key}` names two questions")));
+            return Err(names_two(Use::Question, key));
         }
         Ok(())
     }
@@ -159,7 +179,8 @@ impl Replay {
         let mut round = lock(&self.round);
         let by_hand = std::mem::take(&mut round.by_hand);
         round.open.extend(by_hand);
-        !round.open.is_empty()
+        round.has_returned = true;
+        true
     }
 
     /// Ends the round if the handler waits for what only the client can say, and nothing is being done that must not be
@@ -168,7 +189,7 @@ impl Replay {
         // From here on nothing is missed, so looking comes after.
         self.runner.register(cx.waker());
         let mut round = lock(&self.round);
-        let ends = !round.open.is_empty() && !round.is_held();
+        let ends = round.is_waiting() && !round.is_held();
         ends.then(|| std::mem::replace(&mut *round, Round { is_over: true, ..Round::default() }))
     }
 
@@ -199,6 +220,11 @@ impl Replay {
     }
 }
 
+/// The failure of what is asked or done by what has outlived its run.
+pub(crate) fn over() -> ToolError {
+    ToolError::new("The call is over")
+}
+
 fn seal(exchange: &Exchange, state: State) -> Result<String, Fault> {
     let core = &exchange.server.0.core;
     let (ttl, most) = (core.limits.request_state_ttl, core.limits.request_state_bytes);
@@ -217,19 +243,26 @@ fn seal(exchange: &Exchange, state: State) -> Result<String, Fault> {
 
 fn write(open: &BTreeMap<String, Asked>, state: &str) -> Result<Body, Fault> {
     let mut members = BytesMut::new();
-    members.put_slice(br#""inputRequests":{"#);
+    if !open.is_empty() {
+        members.put_slice(br#""inputRequests":{"#);
+        write_questions(&mut members, open);
+        members.put_slice(br"},");
+    }
+    members.put_slice(br#""requestState":"#);
+    encode::string(&mut members, state);
+    Ok(Body { members, asks: true, ..Body::default() })
+}
+
+fn write_questions(members: &mut BytesMut, open: &BTreeMap<String, Asked>) {
     for (index, (key, Asked { method, params, .. })) in open.iter().enumerate() {
         if index > 0 {
             members.put_u8(b',');
         }
-        encode::string(&mut members, key);
+        encode::string(members, key);
         members.put_slice(br#":{"method":"#);
-        encode::string(&mut members, method);
+        encode::string(members, method);
         members.put_slice(br#","params":"#);
-        encode::one_line(&mut members, params.as_bytes());
+        encode::one_line(members, params.as_bytes());
         members.put_u8(b'}');
     }
-    members.put_slice(br#"},"requestState":"#);
-    encode::string(&mut members, state);
-    Ok(Body { members, asks: true, ..Body::default() })
 }

@@ -17,6 +17,7 @@ use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::canonical::canonical;
 use crate::Exchange;
 
 const NONCE: usize = 24;
@@ -92,7 +93,7 @@ impl StateKeys {
         (now().as_secs() < until).then_some(state)
     }
 
-    /// What the state belongs to: service, principal, method and parameters.
+    /// What the state belongs to: service, principal, method and parameters, however they are written.
     fn bound_to(&self, exchange: &Exchange) -> Vec<u8> {
         let principal = exchange.principal().map(crate::Principal::digest);
         let mut hash = Sha256::new();
@@ -104,7 +105,7 @@ impl StateKeys {
         text(&mut hash, exchange.method());
         text(&mut hash, exchange.name().unwrap_or_default());
         text(&mut hash, exchange.uri().unwrap_or_default());
-        text(&mut hash, exchange.arguments().map_or("{}", Raw::as_str));
+        text(&mut hash, &exchange.arguments().map_or_else(|| "{}".to_owned(), canonical));
         hash.update([u8::from(principal.is_some())]);
         hash.update(principal.unwrap_or_default());
         hash.finalize().to_vec()

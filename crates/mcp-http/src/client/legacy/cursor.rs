@@ -21,7 +21,7 @@ pub(super) struct Cursor {
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The longest wait, but for what a stream asks for itself.
-const LONGEST: Duration = Duration::from_secs(30);
+pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
 /// The shortest wait: a stream that asks for none would be a busy loop.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -54,6 +54,11 @@ impl Cursor {
         self.last.as_ref()
     }
 
+    /// Goes back to no event that was seen.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
+
     /// How often it was gone back to in vain.
     pub(super) fn barren(&self) -> u32 {
         self.barren
@@ -66,9 +71,7 @@ impl Cursor {
 
     /// How long to wait before going back, which is then counted. `random` is between 0 and 1.
     pub(super) fn wait(&mut self, random: f64) -> Duration {
-        let grown = FIRST.saturating_mul(1 << self.barren.min(16)).min(LONGEST);
-        // Half of it is by chance.
-        let grown = grown.mul_f64(0.5 + random / 2.0);
+        let grown = grown(self.barren, random);
         let wait = match self.retry {
             Some(retry) if self.barren == 0 => retry + SPREAD.mul_f64(random),
             Some(retry) => grown.max(retry),
@@ -77,6 +80,11 @@ impl Cursor {
         self.barren = self.barren.saturating_add(1);
         wait.max(SHORTEST)
     }
+}
+
+/// How long to wait after so many times in vain. Half of it is by chance.
+pub(super) fn grown(times: u32, random: f64) -> Duration {
+    FIRST.saturating_mul(1 << times.min(16)).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
 /// Between 0 and 1. Where the system has no random numbers, that is 1, and waits are at their longest.

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    AbortOnDrop, Session,
+    AbortOnDrop, Past, Session,
     cursor::{Cursor, random},
     stream::{Opened, open},
 };
@@ -29,13 +29,18 @@ use crate::{
 /// stream.
 ///
 /// Specification: *2025-11-25, Transports, Listening for Messages from the Server*.
-pub(in crate::client) fn listen(target: &Arc<Target>, session: Session, inbox: Inbox) -> Option<Listening> {
+pub(in crate::client) fn listen(
+    target: &Arc<Target>,
+    session: Session,
+    inbox: Inbox,
+    past: &Arc<Past>,
+) -> Option<Listening> {
     let revision = session.revision?;
     let has_stream = matches!(revision, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25);
     let runtime = Handle::try_current().ok().filter(|_| has_stream)?;
     let (answered, is_answered) = watch::channel(false);
-    let (target, cursor) = (Arc::clone(target), Cursor::default());
-    let listener = Listener { target, session, inbox, cursor, was_open: false, answered };
+    let (target, past, cursor) = (Arc::clone(target), Arc::clone(past), Cursor::default());
+    let listener = Listener { target, session, inbox, past, cursor, is_lost: false, answered };
     let _task = AbortOnDrop(runtime.spawn(listener.run()).abort_handle());
     Some(Listening { opening: Opening { is_answered, since: Instant::now() }, _task })
 }
@@ -76,9 +81,10 @@ struct Listener {
     target: Arc<Target>,
     session: Session,
     inbox: Inbox,
+    past: Arc<Past>,
     cursor: Cursor,
-    /// Whether there was such a stream in this session.
-    was_open: bool,
+    /// Whether the stream is refused, having been there, which the client knows.
+    is_lost: bool,
     answered: watch::Sender<bool>,
 }
 
@@ -89,11 +95,25 @@ impl Listener {
             self.answered.send_replace(true);
             let at_least = match opened {
                 Opened::Stream(events) => {
-                    self.was_open = true;
+                    self.past.has_stream();
+                    if std::mem::take(&mut self.is_lost) {
+                        self.inbox.found();
+                    }
                     self.read(*events).await;
                     None
                 }
-                Opened::Refused(error) => return self.stop(error),
+                Opened::Refused(error) if !self.past.had_stream() => {
+                    tracing::debug!(%error, "the server has no stream for what belongs to no call");
+                    return;
+                }
+                Opened::Refused(error) if error.kind() == ErrorKind::NotInitialized => {
+                    self.past.wait_to_renew().await;
+                    return self.lost(error);
+                }
+                Opened::Refused(error) => {
+                    self.refused(error);
+                    None
+                }
                 Opened::Failed(error, wait) => {
                     tracing::debug!(%error, "the stream for what belongs to no call could not be opened");
                     wait
@@ -104,15 +124,21 @@ impl Listener {
         }
     }
 
-    /// That the session is gone is news, as nobody may be calling. A server that never had such a stream may say so in the
-    /// same way.
-    fn stop(&self, error: Error) {
-        if self.was_open && error.kind() == ErrorKind::NotInitialized {
-            self.inbox.error(HTTP, &error);
-            self.inbox.lost(error);
-        } else {
-            tracing::debug!(%error, "the server has no stream for what belongs to no call");
+    /// The stream may come back yet, as for other credentials.
+    fn refused(&mut self, error: Error) {
+        if error.kind() != ErrorKind::Unauthorized && error.challenges().is_empty() {
+            // It may be the place in it that the server does not know.
+            self.cursor.forget();
         }
+        if !std::mem::replace(&mut self.is_lost, true) {
+            self.lost(error);
+        }
+    }
+
+    /// Somebody may be listening who would wait in vain, and nobody be calling who would find out.
+    fn lost(&self, error: Error) {
+        self.inbox.error(HTTP, &error);
+        self.inbox.lost(error);
     }
 
     async fn read(&mut self, mut events: Events) {

@@ -4,17 +4,25 @@
 mod cursor;
 mod listen;
 mod old_sse;
+mod past;
 mod resume;
 mod stream;
+
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mcp_core::{Blame, Error, ErrorKind, Revision};
 use reqwest::{Response, StatusCode};
-use tokio::{task::AbortHandle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    task::{AbortHandle, JoinHandle},
+    time::timeout,
+};
 
 pub(super) use self::{
     listen::{Listening, Opening, listen},
     old_sse::{OldAnswers, OldSse, may_be_old},
+    past::Past,
     resume::Resume,
 };
 use super::target::{Target, drain};
@@ -56,13 +64,16 @@ impl Session {
         self.id.is_some() && response.status() == StatusCode::NOT_FOUND
     }
 
-    /// Tells the server that the session is over. A server that is gone, or keeps sessions to itself, needs no telling.
-    pub(super) async fn end(&self, target: &Target) {
-        if self.id.is_some()
-            && let Ok(Ok(response)) = timeout(FAREWELL, target.send(Method::DELETE, self.headers())).await
-        {
-            drain(response);
-        }
+    /// Tells the server that the session is over, in a task of its own, so that whoever waits for it may leave. A server that
+    /// is gone, or keeps sessions to itself, needs no telling.
+    pub(super) fn end(self, target: &Arc<Target>) -> Option<JoinHandle<()>> {
+        self.id.as_ref()?;
+        let (runtime, target) = (Handle::try_current().ok()?, Arc::clone(target));
+        Some(runtime.spawn(async move {
+            if let Ok(Ok(response)) = timeout(FAREWELL, target.send(Method::DELETE, self.headers())).await {
+                drain(response);
+            }
+        }))
     }
 }
 

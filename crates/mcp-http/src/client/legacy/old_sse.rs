@@ -101,12 +101,15 @@ impl Drop for OldSse {
     }
 }
 
-/// The stream, and where it says to post to, which is the first that it says.
+/// The stream, and where it says to post to, which is the first that it says. An event without data says nothing.
 async fn find(target: &Target) -> Option<(Box<Events>, Bytes)> {
     let Opened::Stream(mut events) = open(target, &Session::default(), None).await else { return None };
-    match events.next().await {
-        Ok(event) if *event.kind == *b"endpoint" => Some((events, event.data)),
-        _ => None,
+    loop {
+        match events.next().await {
+            Ok(event) if *event.kind == *b"endpoint" => return Some((events, event.data)),
+            Ok(event) if event.data.is_empty() => {}
+            _ => return None,
+        }
     }
 }
 

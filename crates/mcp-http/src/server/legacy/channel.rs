@@ -23,7 +23,7 @@ pub(super) struct Channel {
     session: SessionId,
     most: usize,
     most_bytes: usize,
-    /// The place of the last event. It is held while one is sent, so that the log has them in order.
+    /// The place of the last event. It is held while one is logged, so that the log and the reader have them in order.
     last: AsyncMutex<u64>,
     state: Mutex<State>,
     /// Wakes whoever reads, or waits for room.
@@ -32,7 +32,9 @@ pub(super) struct Channel {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the reader has not read yet.
+    /// What the reader has missed, which it reads first. It may be more than waits for a reader otherwise.
+    missed: VecDeque<LoggedEvent>,
+    /// What the reader has not read yet of what came since.
     queue: VecDeque<LoggedEvent>,
     bytes: usize,
     /// The number of whoever reads; none reads at 0.
@@ -74,28 +76,40 @@ impl Channel {
     pub(super) async fn send(&self, log: &dyn EventLog, frame: Bytes, is_answer: bool, patience: Duration) {
         let mut last = self.last.lock().await;
         let event = self.enter(log, &mut last, frame, is_answer).await;
-        let is_over = self.deliver(event);
+        let overtaxed = self.deliver(event);
+        drop(last);
         self.changed.notify_waiters();
-        if is_over && !is_answer && timeout(patience, self.room()).await.is_err() {
+        if let Some(reader) = overtaxed
+            && !is_answer
+            && timeout(patience, self.room(reader)).await.is_err()
+        {
             tracing::debug!("a stream that nobody read was disconnected; it can be resumed");
-            self.hang_up();
+            self.detach(reader);
         }
     }
 
-    /// The place of the last event.
-    pub(super) async fn last(&self) -> u64 {
-        *self.last.lock().await
+    /// Lets the reader begin with what it missed, as far as that has not come to it since. Says the place of the last event.
+    pub(super) async fn replay(&self, missed: Vec<LoggedEvent>) -> u64 {
+        // While nothing is being sent, what is logged is delivered too.
+        let last = self.last.lock().await;
+        let mut state = self.state();
+        let next = state.missed.front().or(state.queue.front()).map_or(u64::MAX, |event| event.seq);
+        missed.into_iter().rev().filter(|event| event.seq < next).for_each(|event| state.missed.push_front(event));
+        *last
     }
 
-    /// Logs what found nobody to read it. It is for who reads now, before all that is sent from here on, and may be more than
-    /// waits for a reader otherwise.
-    pub(super) async fn catch_up(&self, log: &dyn EventLog, next: impl Fn() -> Option<Bytes>) -> Vec<LoggedEvent> {
+    /// Sends what found nobody to read it, however much it is.
+    pub(super) async fn catch_up(&self, log: &dyn EventLog, mut next: impl FnMut() -> Option<Bytes>) {
         let mut last = self.last.lock().await;
-        let mut events = Vec::new();
-        while let Some(frame) = next() {
-            events.push(self.enter(log, &mut last, frame, false).await);
+        while self.is_read()
+            && let Some(frame) = next()
+        {
+            let event = self.enter(log, &mut last, frame, false).await;
+            self.deliver(event);
+            self.state().forgive();
         }
-        events
+        drop(last);
+        self.changed.notify_waiters();
     }
 
     async fn enter(&self, log: &dyn EventLog, last: &mut u64, frame: Bytes, is_answer: bool) -> LoggedEvent {
@@ -108,24 +122,28 @@ impl Channel {
         event
     }
 
-    /// Whether more waits for the reader than may.
-    fn deliver(&self, event: LoggedEvent) -> bool {
+    /// Gives it to the reader, whose number it says where more waits for it than may.
+    fn deliver(&self, event: LoggedEvent) -> Option<u64> {
         let mut state = self.state();
         state.is_complete |= event.is_answer;
         if state.reader != 0 {
             state.bytes += event.frame.len();
             state.queue.push_back(event);
         }
-        state.queue.len() > self.most || state.bytes > self.most_bytes
+        (!self.has_room(&state)).then_some(state.reader)
     }
 
-    async fn room(&self) {
-        self.until(|state| state.queue.len() <= self.most && state.bytes <= self.most_bytes).await;
+    fn has_room(&self, state: &State) -> bool {
+        state.queue.len() <= self.most && state.bytes <= self.most_bytes
+    }
+
+    async fn room(&self, reader: u64) {
+        self.until(|state| state.reader != reader || self.has_room(state)).await;
     }
 
     /// Waits until there is something to read, or nothing more for this reader.
     pub(super) async fn readable(&self, reader: u64) {
-        self.until(|state| state.reader != reader || state.is_complete || !state.queue.is_empty()).await;
+        self.until(|state| state.reader != reader || state.is_complete || state.has_more()).await;
     }
 
     async fn until(&self, is_so: impl Fn(&State) -> bool) {
@@ -144,9 +162,8 @@ impl Channel {
     pub(super) fn attach(&self) -> u64 {
         let mut state = self.state();
         state.readers += 1;
-        state.reader = state.readers;
-        (state.queue, state.bytes) = (VecDeque::new(), 0);
-        let reader = state.reader;
+        let reader = state.readers;
+        state.begin(reader);
         drop(state);
         self.changed.notify_waiters();
         reader
@@ -157,9 +174,8 @@ impl Channel {
         if state.reader != reader {
             return Found::End;
         }
-        match state.queue.pop_front() {
+        match state.next() {
             Some(event) => {
-                state.bytes -= event.frame.len();
                 drop(state);
                 self.changed.notify_waiters();
                 Found::Event(event)
@@ -180,17 +196,14 @@ impl Channel {
 
     /// Ends the connection of whoever reads. What comes from here on is logged alone.
     pub(super) fn hang_up(&self) {
-        let mut state = self.state();
-        state.reader = 0;
-        (state.queue, state.bytes) = (VecDeque::new(), 0);
-        drop(state);
+        self.state().begin(0);
         self.changed.notify_waiters();
     }
 
     /// Ends the connection once all is read that is there.
     pub(super) async fn hang_up_gently(&self, patience: Duration) {
         // Whoever does not read is not waited for.
-        let _ = timeout(patience, self.until(|state| state.queue.is_empty())).await;
+        let _ = timeout(patience, self.until(|state| !state.has_more())).await;
         self.hang_up();
     }
 
@@ -202,6 +215,32 @@ impl Channel {
 
     pub(super) fn is_read(&self) -> bool {
         self.state().reader != 0
+    }
+}
+
+impl State {
+    /// Whoever reads from now on.
+    fn begin(&mut self, reader: u64) {
+        (self.missed, self.queue, self.bytes) = (VecDeque::new(), VecDeque::new(), 0);
+        self.reader = reader;
+    }
+
+    fn has_more(&self) -> bool {
+        !self.missed.is_empty() || !self.queue.is_empty()
+    }
+
+    fn next(&mut self) -> Option<LoggedEvent> {
+        self.missed.pop_front().or_else(|| {
+            let event = self.queue.pop_front()?;
+            self.bytes -= event.frame.len();
+            Some(event)
+        })
+    }
+
+    /// What waits counts as missed.
+    fn forgive(&mut self) {
+        self.missed.append(&mut self.queue);
+        self.bytes = 0;
     }
 }
 

@@ -32,25 +32,29 @@ pub(crate) async fn get(sessions: &Sessions, parts: Parts) -> Response {
     };
     match last {
         Some((stream, seq)) => resume(sessions, &live, stream, seq).await,
-        None => open(sessions, &live, &[]).await,
+        None => open(sessions, &live, Vec::new()).await,
     }
 }
 
 /// A stream for what belongs to no request, which begins with what was missed on another.
-async fn open(sessions: &Sessions, live: &Arc<Live>, missed: &[LoggedEvent]) -> Response {
-    match live.open_standalone(missed, sessions.limits()).await {
-        Ok((channel, number)) => listen(sessions, live, &channel, Reader::new(sessions, live, &channel, number)).await,
-        Err(TooMany) => {
-            let most = sessions.limits().session_streams;
-            Refusal::TooManyStreams(most).answer(None)
+async fn open(sessions: &Sessions, live: &Arc<Live>, missed: Vec<LoggedEvent>) -> Response {
+    match live.open_standalone(sessions.limits()).await {
+        Ok((channel, number)) => {
+            listen(sessions, live, &channel, Reader::new(sessions, live, &channel, number), missed).await
         }
+        Err(TooMany) => too_many(sessions),
     }
 }
 
 /// Goes on with a stream, in the place of whoever reads it now. Where nothing is known of it, nothing was missed.
 async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u64) -> Response {
     // First, so that nothing comes between what was missed and what comes from now on.
-    let found = live.find(stream).map(|(channel, is_standalone)| (channel.attach(), channel, is_standalone));
+    let rejoined = match live.rejoin(stream, sessions.limits()).await {
+        Ok(rejoined) => rejoined,
+        Err(TooMany) => return too_many(sessions),
+    };
+    // Before anything else is waited for: where the client leaves meanwhile, nobody reads.
+    let rejoined = rejoined.map(|(channel, number)| (Reader::new(sessions, live, &channel, number), channel));
     let missed = match sessions.log().after(live.id, stream, seq).await {
         Ok(missed) => missed,
         Err(error) => {
@@ -58,22 +62,35 @@ async fn resume(sessions: &Sessions, live: &Arc<Live>, stream: StreamId, seq: u6
             None
         }
     };
-    let Some((number, channel, is_standalone)) = found else {
+    let Some((reader, channel)) = rejoined else {
         return match missed {
             // The call is over, or runs elsewhere.
             Some(missed) if !live::is_standalone(stream) => sse::response(reader::rest(stream, missed)),
-            missed => open(sessions, live, &missed.unwrap_or_default()).await,
+            missed => open(sessions, live, missed.unwrap_or_default()).await,
         };
     };
-    let reader = Reader::new(sessions, live, &channel, number);
     // Nobody has seen more than was sent.
-    let seen = seq.min(channel.last().await);
-    let reader = reader.behind(seen, missed.unwrap_or_default());
-    if is_standalone { listen(sessions, live, &channel, reader).await } else { sse::response(reader.into_events()) }
+    let seen = seq.min(channel.replay(missed.unwrap_or_default()).await);
+    let reader = reader.behind(seen);
+    if live::is_standalone(stream) {
+        return listen(sessions, live, &channel, reader, Vec::new()).await;
+    }
+    sse::response(reader.into_events())
 }
 
-/// What found nobody to read it goes out first.
-async fn listen(sessions: &Sessions, live: &Arc<Live>, channel: &Arc<Channel>, reader: Reader) -> Response {
-    let unsent = channel.catch_up(sessions.log(), || live.next_unsent()).await;
-    sse::response(reader.after(unsent).standalone().into_events())
+/// What was missed elsewhere goes out first, and what found nobody to read it.
+async fn listen(
+    sessions: &Sessions,
+    live: &Live,
+    channel: &Channel,
+    reader: Reader,
+    missed: Vec<LoggedEvent>,
+) -> Response {
+    let mut missed = missed.into_iter().map(|event| event.frame);
+    channel.catch_up(sessions.log(), || missed.next().or_else(|| live.next_unsent())).await;
+    sse::response(reader.into_events())
+}
+
+fn too_many(sessions: &Sessions) -> Response {
+    Refusal::TooManyStreams(sessions.limits().session_streams).answer(None)
 }

@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     Router,
-    extract::{Request, State},
+    extract::{OriginalUri, Request, State},
     response::Response,
     routing,
 };
@@ -99,6 +99,7 @@ async fn connect(State(door): State<Door>, request: Request) -> Response {
         return Refusal::NoEventStream.answer(None);
     }
     let server = &door.endpoint.server;
+    let messages = format!("{}{}", nested_in(&parts), door.messages);
     let (peer, _) = peer::of(parts);
     let (inbox, incoming) = mpsc::channel(WAITING);
     // What waits to go out waits in the connection's own queue, which is bounded.
@@ -115,9 +116,15 @@ async fn connect(State(door): State<Door>, request: Request) -> Response {
     let wire = SseWire { incoming: Posts { incoming, stopping: door.endpoint.stopping.clone() }, outgoing };
     let open = Open { id, connections: door.connections.clone() };
     let serving = tokio::spawn(serve(door.endpoint.clone(), wire, peer));
-    let first = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", door.messages);
+    let first = format!("event: endpoint\ndata: {messages}?sessionId={id}\n\n");
     let listening = Listening { outbox, _serving: AbortOnDrop(serving.abort_handle()), _open: open };
     sse::response(listening.into_events(first.into(), server.limits().keep_alive))
+}
+
+/// What stands before our paths where a router has them below one of its own.
+fn nested_in(parts: &Parts) -> &str {
+    let original = parts.extensions.get::<OriginalUri>();
+    original.and_then(|original| original.path().strip_suffix(parts.uri.path())).unwrap_or_default()
 }
 
 async fn serve(endpoint: Arc<Endpoint>, wire: SseWire, peer: Peer) {

@@ -1,7 +1,7 @@
 //! What of a session is in this process: its streams, and what runs for it.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,9 +11,9 @@ use std::{
 
 use mcp_core::{
     Limits,
-    observer::Opened,
+    observer::{CloseReason, Opened},
     server::Session,
-    store::{LoggedEvent, SessionId, SessionRecord, StreamId},
+    store::{LoggedEvent, MemoryEventLog, SessionId, SessionRecord, StreamId},
 };
 use mcp_jsonrpc::{Bytes, RequestId};
 use tokio::{
@@ -50,6 +50,8 @@ pub(super) struct Live {
     /// Something has come since `initialize`.
     is_used: AtomicBool,
     state: Mutex<State>,
+    /// What belongs to no call and found nobody to read it, of all sessions.
+    unsent: Arc<MemoryEventLog>,
     /// Wakes who waits for a stream to fall.
     detached: Notify,
     opened: Mutex<Option<Opened>>,
@@ -72,9 +74,6 @@ struct State {
     standalone: Vec<Arc<Channel>>,
     /// When one of them was lost last.
     lost: Option<Instant>,
-    /// What belongs to no call and found nobody to read it.
-    unsent: VecDeque<Bytes>,
-    unsent_bytes: usize,
 }
 
 /// What the number of a stream says of its kind, also to a process that knows nothing else of it.
@@ -91,7 +90,13 @@ pub(super) fn is_standalone(stream: StreamId) -> bool {
 pub(super) struct TooMany;
 
 impl Live {
-    pub(super) fn new(id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>, limits: &Limits) -> Self {
+    pub(super) fn new(
+        id: SessionId,
+        principal: Option<[u8; 32]>,
+        session: Arc<Session>,
+        unsent: Arc<MemoryEventLog>,
+        limits: &Limits,
+    ) -> Self {
         let mut nonce = [0; 4];
         // Without random numbers there would be no id either.
         let _ = getrandom::fill(&mut nonce);
@@ -103,6 +108,7 @@ impl Live {
             permits: Arc::new(Semaphore::new(limits.in_flight)),
             is_used: AtomicBool::new(false),
             state: Mutex::default(),
+            unsent,
             detached: Notify::new(),
             opened: Mutex::default(),
             nonce: u32::from_be_bytes(nonce),
@@ -138,7 +144,7 @@ impl Live {
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
     }
 
-    pub(super) fn take_opened(&self) -> Option<Opened> {
+    fn take_opened(&self) -> Option<Opened> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -147,6 +153,19 @@ impl Live {
         self.session.end();
         self.ended.cancel();
         *self.state() = State::default();
+        while self.unsent.pop(self.id).is_some() {}
+    }
+
+    /// The same, which observers are told of once.
+    pub(super) fn close(&self, reason: &CloseReason<'_>) {
+        self.end();
+        if let Some(mut opened) = self.take_opened() {
+            opened.close(reason);
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
     }
 
     /// Enters a call.
@@ -198,29 +217,34 @@ impl Live {
         self.state().of_calls.retain(|other| !Arc::ptr_eq(other, channel));
     }
 
-    /// A stream for what belongs to no call; what was `missed` on another goes out first. Where there are as many as may be,
-    /// it waits a moment for one of them to fall.
-    pub(super) async fn open_standalone(
-        &self,
-        missed: &[LoggedEvent],
-        limits: &Limits,
-    ) -> Result<(Arc<Channel>, u64), TooMany> {
-        let opening = async {
+    /// A stream for what belongs to no call, and its reader's number.
+    pub(super) async fn open_standalone(&self, limits: &Limits) -> Result<(Arc<Channel>, u64), TooMany> {
+        self.in_time(|| self.try_open_standalone(limits)).await
+    }
+
+    /// A stream that is not over yet, if it is one, and the number of a reader that takes it over.
+    pub(super) async fn rejoin(&self, id: StreamId, limits: &Limits) -> Result<Option<(Arc<Channel>, u64)>, TooMany> {
+        self.in_time(|| self.try_rejoin(id, limits)).await
+    }
+
+    /// Where there are as many streams as may be, waits a moment for one of them to fall.
+    async fn in_time<T>(&self, attach: impl Fn() -> Option<T>) -> Result<T, TooMany> {
+        let attaching = async {
             loop {
                 let mut detached = std::pin::pin!(self.detached.notified());
                 detached.as_mut().enable();
-                if let Some(opened) = self.try_open_standalone(missed, limits) {
-                    return opened;
+                if let Some(attached) = attach() {
+                    return attached;
                 }
                 detached.await;
             }
         };
-        timeout(GRACE, opening).await.map_err(|_| TooMany)
+        timeout(GRACE, attaching).await.map_err(|_| TooMany)
     }
 
-    fn try_open_standalone(&self, missed: &[LoggedEvent], limits: &Limits) -> Option<(Arc<Channel>, u64)> {
+    fn try_open_standalone(&self, limits: &Limits) -> Option<(Arc<Channel>, u64)> {
         let mut state = self.state();
-        if state.standalone.iter().filter(|channel| channel.is_read()).count() >= limits.session_streams {
+        if !state.has_room(limits) {
             return None;
         }
         while state.standalone.iter().filter(|channel| !channel.is_read()).count() >= LOST_STREAMS {
@@ -228,21 +252,20 @@ impl Live {
             lost.map(|index| state.standalone.remove(index));
         }
         let channel = self.new_channel(&mut state, STANDALONE, limits);
+        state.standalone.push(channel.clone());
         // Under the lock, so that of two that come at once one sees the other.
         let reader = channel.attach();
-        for event in missed.iter().rev() {
-            state.unsent_bytes += event.frame.len();
-            state.unsent.push_front(event.frame.clone());
-        }
-        state.standalone.push(channel.clone());
         Some((channel, reader))
     }
 
-    /// A stream that is not over yet, and whether it is one for what belongs to no call.
-    pub(super) fn find(&self, id: StreamId) -> Option<(Arc<Channel>, bool)> {
+    fn try_rejoin(&self, id: StreamId, limits: &Limits) -> Option<Option<(Arc<Channel>, u64)>> {
         let state = self.state();
-        let of = |channels: &[Arc<Channel>]| channels.iter().find(|channel| channel.id == id).cloned();
-        of(&state.of_calls).map(|channel| (channel, false)).or_else(|| Some((of(&state.standalone)?, true)))
+        let Some(channel) = state.of_calls.iter().chain(&state.standalone).find(|channel| channel.id == id) else {
+            return Some(None);
+        };
+        // One that nobody reads becomes one more that is read.
+        let may = !is_standalone(id) || channel.is_read() || state.has_room(limits);
+        may.then(|| Some((channel.clone(), channel.attach())))
     }
 
     /// Ends the streams for what belongs to no call.
@@ -269,32 +292,31 @@ impl Live {
     }
 
     /// Where what belongs to no call goes now; else it is kept for who comes next.
-    pub(super) fn route(&self, frame: Bytes, limits: &Limits) -> Result<(Arc<Channel>, Bytes), Kept> {
-        let mut state = self.state();
-        if self.ended.is_cancelled() {
+    pub(super) fn route(&self, frame: Bytes) -> Result<(Arc<Channel>, Bytes), Kept> {
+        let state = self.state();
+        if self.has_ended() {
             return Err(Kept(false));
         }
         // Not past what waits: whoever reads gets that first.
-        if state.unsent.is_empty()
+        if self.unsent.is_empty_of(self.id)
             && let Some(channel) = state.standalone.iter().rev().find(|channel| channel.is_read())
         {
             return Ok((channel.clone(), frame));
         }
-        state.unsent_bytes += frame.len();
-        state.unsent.push_back(frame);
-        while state.unsent.len() > limits.session_events || state.unsent_bytes > limits.session_event_bytes {
-            let Some(dropped) = state.unsent.pop_front() else { break };
-            state.unsent_bytes -= dropped.len();
-        }
+        self.unsent.push(self.id, LoggedEvent { stream: StreamId(STANDALONE), seq: 0, is_answer: false, frame });
         Err(Kept(true))
     }
 
     /// The first of what waits for somebody to read it.
     pub(super) fn next_unsent(&self) -> Option<Bytes> {
-        let mut state = self.state();
-        let frame = state.unsent.pop_front()?;
-        state.unsent_bytes -= frame.len();
-        Some(frame)
+        self.unsent.pop(self.id).map(|event| event.frame)
+    }
+}
+
+impl State {
+    /// Whether a further stream for what belongs to no call may be read.
+    fn has_room(&self, limits: &Limits) -> bool {
+        self.standalone.iter().filter(|channel| channel.is_read()).count() < limits.session_streams
     }
 }
 

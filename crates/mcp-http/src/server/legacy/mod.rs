@@ -67,7 +67,10 @@ struct Inner {
     server: Server,
     store: Box<dyn SessionStore>,
     log: Box<dyn EventLog>,
+    /// What of them is in this process, and those that have ended until the store has let them go.
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    /// What waits for somebody to read it.
+    unsent: Arc<MemoryEventLog>,
     /// Whether a task looks for what has expired.
     is_swept: AtomicBool,
 }
@@ -88,6 +91,7 @@ impl Sessions {
             store: Box::new(store),
             log: Box::new(log),
             live: Mutex::default(),
+            unsent: Arc::new(MemoryEventLog::new(server.limits())),
             is_swept: AtomicBool::new(false),
         }))
     }
@@ -95,21 +99,22 @@ impl Sessions {
     /// How many sessions are in this process.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.live().len()
+        self.live().values().filter(|live| !live.has_ended()).count()
     }
 
     /// The sessions that are in this process, in any order.
     #[must_use]
     pub fn ids(&self) -> Vec<SessionId> {
-        self.live().keys().copied().collect()
+        self.live().values().filter(|live| !live.has_ended()).map(|live| live.id).collect()
     }
 
-    /// Ends a session, with all that runs and all streams of it; false if there is none.
+    /// Ends a session, with all that runs and all streams of it; false if there is none. One that is in this process ends
+    /// though its store fails, which is then asked again until it lets it go.
     pub async fn end(&self, id: SessionId) -> bool {
         let live = self.live().get(&id).cloned();
         match live {
-            Some(live) => self.close(&live, CloseReason::Local).await,
-            None => self.0.store.remove(id).await.unwrap_or(false),
+            Some(live) => self.close(&live, CloseReason::Local).await.unwrap_or(true),
+            None => self.remove(id).await.unwrap_or(false),
         }
     }
 
@@ -153,7 +158,7 @@ impl Sessions {
         match self.0.store.touch(live.id, live.ttl(self.limits())).await {
             Ok(true) => true,
             Ok(false) => {
-                self.close(live, CloseReason::Expired).await;
+                let _ = self.close(live, CloseReason::Expired).await;
                 false
             }
             // A store that does not answer ends nothing.
@@ -190,7 +195,7 @@ impl Sessions {
 
     /// What of a session is in this process; what belongs to no call of it goes out on its streams.
     fn bring_to_life(&self, id: SessionId, principal: Option<[u8; 32]>, session: Arc<Session>) -> Arc<Live> {
-        let live = Arc::new(Live::new(id, principal, session, self.limits()));
+        let live = Arc::new(Live::new(id, principal, session, self.0.unsent.clone(), self.limits()));
         let (sessions, aside) = (Arc::downgrade(&self.0), Arc::downgrade(&live));
         live.session.set_aside(move |message| match (sessions.upgrade().map(Sessions), aside.upgrade()) {
             (Some(sessions), Some(live)) => sessions.say_aside(live, message),
@@ -214,7 +219,7 @@ impl Sessions {
 
     /// Sends what belongs to no call; false if the session has ended. Whoever says it is not held up by whoever reads.
     async fn say(&self, live: &Live, frame: Bytes) -> bool {
-        match live.route(frame, self.limits()) {
+        match live.route(frame) {
             Ok((channel, frame)) => {
                 channel.send(self.log(), frame, false, BRIEFLY).await;
                 true
@@ -223,7 +228,7 @@ impl Sessions {
         }
     }
 
-    /// The session that a request names, which lives on for a while.
+    /// The session that a request names. It may have ended, and only be kept until the store has let it go.
     async fn find(&self, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Refusal> {
         let id = match single::text(headers, &MCP_SESSION_ID) {
             None => return Err(Refusal::NoSession),
@@ -234,10 +239,7 @@ impl Sessions {
         match live {
             // Another's is like one that is not there, and is not held.
             Some(live) if live.principal != principal => Err(Refusal::Gone),
-            Some(live) => {
-                live.used();
-                if self.renew(&live).await { Ok(live) } else { Err(Refusal::Gone) }
-            }
+            Some(live) => Ok(live),
             None => self.restore(id, principal).await,
         }
     }
@@ -260,28 +262,29 @@ impl Sessions {
             // Not under the lock: observers may look at the sessions.
             live.opened(self.0.server.opened("http"));
         }
-        live.used();
         self.sweep();
         Ok(live)
     }
 
-    /// Ends a session, and says whether nobody has ended it before.
-    async fn close(&self, live: &Arc<Live>, reason: CloseReason<'_>) -> bool {
-        let opened = live.take_opened();
-        live.end();
-        // In the store first, or a request that comes meanwhile would bring it back from there.
-        if let Err(error) = self.0.store.remove(live.id).await {
+    /// Ends a session at once; false if the store had none such any more.
+    async fn close(&self, live: &Live, reason: CloseReason<'_>) -> Result<bool, mcp_core::Error> {
+        live.close(&reason);
+        self.remove(live.id).await
+    }
+
+    /// Removes what is kept of a session that has ended. Where that fails or is cut off, `sweep` does it again; till then what
+    /// is left here keeps the session from being restored.
+    async fn remove(&self, id: SessionId) -> Result<bool, mcp_core::Error> {
+        let removed = self.0.store.remove(id).await;
+        if let Err(error) = &removed {
             tracing::warn!(?error, "a session's record could not be dropped");
         }
-        self.live().remove(&live.id);
-        if let Err(error) = self.log().forget(live.id).await {
+        let was_there = removed?;
+        if let Err(error) = self.log().forget(id).await {
             tracing::warn!(?error, "a session's events could not be dropped");
         }
-        let is_first = opened.is_some();
-        if let Some(mut opened) = opened {
-            opened.close(&reason);
-        }
-        is_first
+        self.live().remove(&id);
+        Ok(was_there)
     }
 
     /// What `work` comes to. The session is held as long as that takes.
@@ -326,6 +329,11 @@ async fn sweep(sessions: Weak<Inner>, pause: Duration) {
         sleep(pause).await;
         let Some(sessions) = sessions.upgrade().map(Sessions) else { return };
         sessions.log().sweep();
+        sessions.0.unsent.sweep();
+        let (ended, live): (Vec<_>, Vec<_>) = sessions.live().values().cloned().partition(|live| live.has_ended());
+        for ended in ended {
+            let _ = sessions.remove(ended.id).await;
+        }
         let alive = match sessions.0.store.ids().await {
             Ok(alive) => alive.into_iter().collect::<std::collections::HashSet<_>>(),
             Err(error) => {
@@ -333,11 +341,10 @@ async fn sweep(sessions: Weak<Inner>, pause: Duration) {
                 continue;
             }
         };
-        let expired: Vec<_> = sessions.live().values().filter(|live| !alive.contains(&live.id)).cloned().collect();
-        for live in expired {
+        for live in live.into_iter().filter(|live| !alive.contains(&live.id)) {
             // One that was made in between is not in the list.
             if !sessions.0.store.touch(live.id, live.ttl(sessions.limits())).await.unwrap_or(true) {
-                sessions.close(&live, CloseReason::Expired).await;
+                let _ = sessions.close(&live, CloseReason::Expired).await;
             }
         }
         let all = sessions.live();

@@ -139,16 +139,20 @@ async fn answers(
     answering.await.unwrap_or_else(|_| Err(Refusal::Unavailable))
 }
 
-/// The session that a message belongs to, in the revision that was agreed on.
+/// The session that a message belongs to, in the revision that was agreed on. It lives on for a while.
 pub(super) async fn within(sessions: &Sessions, headers: &HeaderMap, peer: &Peer) -> Result<Arc<Live>, Refusal> {
     let live = sessions.find(headers, peer).await?;
+    live.used();
+    if live.has_ended() || !sessions.renew(&live).await {
+        return Err(Refusal::Gone);
+    }
     check_version(headers, &live).map(|()| live)
 }
 
 /// A session speaks one revision. Without the header it is clear which.
 ///
 /// Specification: *2025-11-25, Transports, Protocol Version Header*.
-fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Refusal> {
+pub(super) fn check_version(headers: &HeaderMap, live: &Live) -> Result<(), Refusal> {
     let Some(named) = single::text(headers, &MCP_PROTOCOL_VERSION) else { return Ok(()) };
     match live.session.revision() {
         Some(agreed) if agreed.as_str() != named => Err(Refusal::OtherRevision(agreed)),

@@ -1,6 +1,6 @@
 //! Who reads a stream of a session: the body of one HTTP response.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use mcp_core::store::{LoggedEvent, StreamId};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     Sessions,
     channel::{Channel, Found},
-    live::Live,
+    live::{self, Live},
 };
 use crate::server::sse;
 
@@ -21,11 +21,8 @@ pub(super) struct Reader {
     number: u64,
     /// Whether it also reads what belongs to no call.
     is_standalone: bool,
-    /// The place of the last event that was written.
-    seen: u64,
-    /// What is written first: what was missed, behind what shows that the stream is there.
+    /// What is written first, and shows that the stream is there.
     first: Option<Bytes>,
-    missed: VecDeque<LoggedEvent>,
     quiet_since: Instant,
 }
 
@@ -40,32 +37,17 @@ impl Reader {
             live: live.clone(),
             channel: channel.clone(),
             number,
-            is_standalone: false,
-            seen: 0,
+            is_standalone: live::is_standalone(channel.id),
             first,
-            missed: VecDeque::new(),
             quiet_since: Instant::now(),
         }
     }
 
-    /// One that also reads what belongs to no call.
-    pub(super) fn standalone(mut self) -> Self {
-        self.is_standalone = true;
-        self
-    }
-
-    /// Goes on behind a place, with what was missed. It begins with the place again, as some clients forget it.
-    pub(super) fn behind(mut self, seq: u64, missed: Vec<LoggedEvent>) -> Self {
+    /// Begins with a place, as some clients forget it.
+    pub(super) fn behind(mut self, seq: u64) -> Self {
         if self.live.session.revision().is_some_and(|revision| revision.primes_streams()) {
             self.first = Some(sse::priming(self.channel.id, seq));
         }
-        (self.seen, self.missed) = (seq, missed.into());
-        self
-    }
-
-    /// Reads these before all that comes from now on.
-    pub(super) fn after(mut self, unsent: Vec<LoggedEvent>) -> Self {
-        self.missed.extend(unsent);
         self
     }
 
@@ -92,23 +74,14 @@ impl Reader {
         let limits = self.sessions.limits();
         let pause = limits.keep_alive.min(self.live.pause(limits));
         loop {
-            let event = match self.missed.pop_front() {
-                Some(event) => event,
-                None => match self.channel.take(self.number) {
-                    Found::Event(event) => event,
-                    Found::End => return None,
-                    Found::Nothing => {
-                        if let Some(comment) = self.wait(pause).await? {
-                            return Some(comment);
-                        }
-                        continue;
+            match self.channel.take(self.number) {
+                Found::Event(event) => return Some(sse::event(&event.frame, Some((event.stream, event.seq)))),
+                Found::End => return None,
+                Found::Nothing => {
+                    if let Some(comment) = self.wait(pause).await? {
+                        return Some(comment);
                     }
-                },
-            };
-            // What was missed may have come to the channel too.
-            if event.seq > self.seen {
-                self.seen = event.seq;
-                return Some(sse::event(&event.frame, Some((self.channel.id, event.seq))));
+                }
             }
         }
     }
