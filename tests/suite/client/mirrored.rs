@@ -2,9 +2,15 @@
 //!
 //! Specification: *Streamable HTTP, Custom Headers from Tool Parameters*.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use mcp_suite::{Blame, ErrorKind, client::CallOptions};
+use mcp_suite::{
+    Blame, ErrorKind,
+    client::{CallOptions, ResponseCache},
+};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -190,4 +196,26 @@ async fn the_options_of_a_call_hold_for_both() {
     assert_eq!(*heard.lock().unwrap(), [1.0]);
     let calls = server.requests().into_iter().filter(|request| request.method() == "tools/call");
     assert!(calls.into_iter().all(|call| call.body["params"]["_meta"]["example.com/k"] == 5));
+}
+
+/// A list that was kept cannot say what has changed since.
+#[tokio::test]
+async fn a_kept_list_does_not_stand_in_the_way_of_a_call_refused_for_its_headers() {
+    let lists = AtomicUsize::new(0);
+    let server =
+        HttpPeer::start(http::modern(move |request| match (request.method(), request.header("mcp-param-zone")) {
+            ("tools/list", _) => {
+                let header = if lists.fetch_add(1, Ordering::SeqCst) == 0 { "Region" } else { "Zone" };
+                let property = json!({ "type": "string", "x-mcp-header": header });
+                let schema = json!({ "type": "object", "properties": { "where": property } });
+                Answer::result(json!({ "tools": [{ "name": "a", "inputSchema": schema }], "ttlMs": 600_000 }))
+            }
+            (_, Some("here")) => Answer::result(text("b")),
+            _ => Answer::error(400, -32020, "mismatch"),
+        }))
+        .await;
+    let client = Client::builder(implementation!()).cache(&ResponseCache::new(), "ada");
+    let client = soon(client.connect(Http::new(server.url()))).await.unwrap();
+    soon(client.tools()).await.unwrap();
+    assert_eq!(soon(client.call::<String>("a", json!({ "where": "here" }))).await.unwrap(), "b");
 }

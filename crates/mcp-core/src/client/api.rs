@@ -26,6 +26,7 @@ use crate::{
         result::{self, Answer},
         route::Router,
     },
+    hub::Subject,
     lock::lock,
     mcp_code,
     method::{
@@ -426,8 +427,11 @@ impl Client {
         before != options.mirrored
     }
 
-    /// Boxed, as listing is a request too.
+    /// Boxed, as listing is a request too. A list that was kept is the one that was wrong.
     fn listed_again(&self) -> BoxFuture<'_, Result<Vec<Tool>, Error>> {
+        if let Some(cache) = self.0.settings.keeps() {
+            cache.changed(&Subject::Tools);
+        }
         Box::pin(self.tools())
     }
 

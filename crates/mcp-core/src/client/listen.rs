@@ -203,13 +203,14 @@ impl Listening {
         true
     }
 
-    /// Nothing more is heard; the first reason stands.
+    /// Nothing more is heard. The first reason stands, but what is lost may come back, and what was ended here does not.
     pub(crate) fn end(&self, end: ListenEnd) {
         self.end.send_if_modified(|known| {
-            known.is_none() && {
+            let is_news = known.is_none() || matches!((&known, &end), (Some(ListenEnd::Lost(_)), ListenEnd::Local));
+            if is_news {
                 *known = Some(end);
-                true
             }
+            is_news
         });
     }
 
