@@ -12,7 +12,7 @@ use mcp_jsonrpc::{Members, Raw};
 use tokio::time::Instant;
 
 use crate::{
-    client::listen::lies_below,
+    client::hearing::lies_below,
     deadline::deadline,
     hub::Subject,
     lock::lock,

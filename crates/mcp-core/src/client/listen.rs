@@ -3,29 +3,31 @@
 //! Specification: *Subscriptions*; *2025-11-25, Resources, Subscriptions*.
 
 use std::{
-    collections::HashMap,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt};
-use mcp_jsonrpc::{Notification, Raw};
+use mcp_jsonrpc::Raw;
 use tokio::{
-    sync::{Mutex as AsyncMutex, oneshot, watch},
-    task::JoinHandle,
+    sync::{oneshot, watch},
     time::timeout,
 };
 
 use crate::{
     BoxFuture, Client, Era, Error, ErrorKind,
-    client::{CallOptions, Incoming, Replies, cache::Cache, call::Ask, result},
+    client::{
+        CallOptions,
+        call::Ask,
+        hearing::listener,
+        modern::changes::{AbortOnDrop, Pump, cut},
+    },
     hub::{Hub, Listener, Subject},
-    lock::lock,
-    method::{Listen, Subscribe, Unsubscribe, notification},
-    types::{ListenParams, LogLevel, NotificationFilter, ResourceParams, ServerCapabilities},
+    method::Listen,
+    types::{ListenParams, NotificationFilter, ServerCapabilities},
 };
 
 /// Something that a server says has changed. Any number of changes before it is read are one.
@@ -159,156 +161,6 @@ impl From<Subject> for Changed {
     }
 }
 
-/// What one client hears, whoever listens.
-#[derive(Debug)]
-pub(crate) struct Listening {
-    hub: Arc<Hub>,
-    cache: Option<Cache>,
-    session: Mutex<Session>,
-    /// Whoever changes what a legacy server tells of, one after the other.
-    turn: AsyncMutex<()>,
-    end: watch::Sender<Option<ListenEnd>>,
-}
-
-/// What a legacy server keeps for this client, and would have to be told again.
-#[derive(Debug, Default)]
-struct Session {
-    uris: HashMap<String, Wanted>,
-    log_level: Option<LogLevel>,
-}
-
-/// A resource that somebody listens to.
-#[derive(Debug, Default)]
-struct Wanted {
-    /// How many do.
-    by: usize,
-    /// Whether the server was told.
-    is_told: bool,
-}
-
-impl Listening {
-    pub(crate) fn new(cache: Option<Cache>) -> Self {
-        let (hub, session, turn) = Default::default();
-        Self { hub, cache, session, turn, end: watch::Sender::new(None) }
-    }
-
-    /// The server says something on its own; false if that is no change of anything.
-    pub(crate) fn heard(&self, notification: &Notification) -> bool {
-        let Some(subject) = subject(notification) else { return false };
-        if let Some(cache) = &self.cache {
-            cache.changed(&subject);
-        }
-        let session = lock(&self.session);
-        mark(&self.hub, session.uris.keys(), &subject);
-        true
-    }
-
-    /// Nothing more is heard. The first reason stands, but what is lost may come back, and what was ended here does not.
-    pub(crate) fn end(&self, end: ListenEnd) {
-        self.end.send_if_modified(|known| {
-            let is_news = known.is_none() || matches!((&known, &end), (Some(ListenEnd::Lost(_)), ListenEnd::Local));
-            if is_news {
-                *known = Some(end);
-            }
-            is_news
-        });
-    }
-
-    /// There is a session again, in which what was lost may be listened to anew.
-    pub(crate) fn begin_anew(&self) {
-        self.end.send_if_modified(|end| matches!(end, Some(ListenEnd::Lost(_))) && end.take().is_some());
-    }
-
-    /// What level a legacy server was told.
-    pub(crate) fn keep_log_level(&self, level: LogLevel) {
-        lock(&self.session).log_level = Some(level);
-    }
-
-    pub(crate) fn log_level(&self) -> Option<LogLevel> {
-        lock(&self.session).log_level
-    }
-
-    /// What a session that was begun anew has to be told.
-    pub(crate) fn session(&self) -> (Vec<String>, Option<LogLevel>) {
-        let session = lock(&self.session);
-        let told = session.uris.iter().filter(|(_, wanted)| wanted.is_told);
-        (told.map(|(uri, _)| uri.clone()).collect(), session.log_level)
-    }
-
-    /// Anything may have changed while there was no session.
-    pub(crate) fn everything_changed(&self) {
-        let uris =
-            lock(&self.session).uris.keys().map(|uri| Subject::Resource(uri.as_str().into())).collect::<Vec<_>>();
-        for subject in [Subject::Tools, Subject::Prompts, Subject::Resources].into_iter().chain(uris) {
-            if let Some(cache) = &self.cache {
-                cache.changed(&subject);
-            }
-            self.hub.changed(&subject);
-        }
-    }
-
-    fn ending(&self, own: Option<watch::Receiver<Option<ListenEnd>>>) -> BoxFuture<'static, ListenEnd> {
-        let mut all = self.end.subscribe();
-        Box::pin(async move {
-            let own = async {
-                match own {
-                    Some(mut own) => told(&mut own).await,
-                    None => None,
-                }
-            };
-            tokio::select! {
-                biased;
-                Some(end) = told(&mut all) => end,
-                Some(end) = own => end,
-                // The client holds both, so neither is gone.
-                else => ListenEnd::Local,
-            }
-        })
-    }
-}
-
-/// Waits until an end is told; none if nobody can tell any more.
-async fn told(end: &mut watch::Receiver<Option<ListenEnd>>) -> Option<ListenEnd> {
-    end.wait_for(Option::is_some).await.ok()?.clone()
-}
-
-/// What a notification says has changed.
-fn subject(notification: &Notification) -> Option<Subject> {
-    match &*notification.method {
-        notification::TOOLS_CHANGED => Some(Subject::Tools),
-        notification::PROMPTS_CHANGED => Some(Subject::Prompts),
-        notification::RESOURCES_CHANGED => Some(Subject::Resources),
-        notification::RESOURCE_UPDATED => {
-            let uri = notification.params.as_ref()?.member("uri")?.to_string_value().ok()?;
-            Some(Subject::Resource((&*uri).into()))
-        }
-        _ => None,
-    }
-}
-
-/// Marks what has changed, and those of `uris` that it lies below.
-///
-/// Specification: *2025-11-25, Resources, Subscriptions; schema, `ResourceUpdatedNotification`*.
-fn mark<'a>(hub: &Hub, uris: impl IntoIterator<Item = &'a String>, subject: &Subject) {
-    hub.changed(subject);
-    let Subject::Resource(changed) = subject else { return };
-    for uri in uris.into_iter().filter(|uri| lies_below(changed, uri)) {
-        hub.changed(&Subject::Resource(uri.as_str().into()));
-    }
-}
-
-/// Whether a URI names a part of what another one names.
-pub(super) fn lies_below(uri: &str, parent: &str) -> bool {
-    let rest = uri.strip_prefix(parent);
-    rest.is_some_and(|rest| !rest.is_empty() && (parent.ends_with('/') || rest.starts_with(['/', '?', '#'])))
-}
-
-fn listener(hub: &Arc<Hub>, filter: &NotificationFilter) -> Listener {
-    let listener = hub.listener();
-    filter.subjects().for_each(|subject| listener.listen(subject));
-    listener
-}
-
 impl Client {
     /// Hears of changes, from now on: of what `filter` says, as far as the server agrees. A legacy server is asked for each
     /// resource, with `resources/subscribe`.
@@ -400,142 +252,11 @@ impl Client {
     }
 }
 
-impl Listening {
-    /// Somebody more listens to a resource.
-    fn want(&self, uri: &str) {
-        lock(&self.session).uris.entry(uri.to_owned()).or_default().by += 1;
-    }
-
-    /// Has a legacy server tell of a resource, if it does not yet.
-    async fn subscribe(&self, client: &Client, uri: &str) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
-        let is_told = |session: &Session| session.uris.get(uri).is_some_and(|wanted| wanted.is_told);
-        if is_told(&lock(&self.session)) {
-            return Ok(());
-        }
-        client.request::<Subscribe>(&ResourceParams { uri: uri.to_owned() }).await?;
-        if let Some(wanted) = lock(&self.session).uris.get_mut(uri) {
-            wanted.is_told = true;
-        }
-        Ok(())
-    }
-
-    /// Somebody less does.
-    fn unwant(&self, uri: &str) {
-        if let Some(wanted) = lock(&self.session).uris.get_mut(uri) {
-            wanted.by = wanted.by.saturating_sub(1);
-        }
-    }
-
-    /// Has a legacy server tell no more of a resource, if nobody listens to it any more.
-    async fn unsubscribe(&self, client: &Client, uri: String) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
-        let is_last = {
-            let mut session = lock(&self.session);
-            let is_unwanted = session.uris.get(&uri).is_some_and(|wanted| wanted.by == 0);
-            is_unwanted && session.uris.remove(&uri).is_some_and(|unwanted| unwanted.is_told)
-        };
-        if is_last && self.end.borrow().is_none() {
-            client.request::<Unsubscribe>(&ResourceParams { uri }).await?;
-        }
-        Ok(())
-    }
-}
-
 /// Takes back what a subscription has asked a legacy server for.
 async fn unsubscribe(client: &Client, uri: String) {
     if let Err(error) = client.listening().unsubscribe(client, uri).await {
         tracing::debug!(%error, "a server would not forget a subscription");
     }
-}
-
-/// Reads up to what the server agrees to; none if it has ended by then.
-async fn acknowledgement(replies: &mut Replies) -> Result<Option<NotificationFilter>, Error> {
-    loop {
-        match replies.next().await {
-            Some(Ok(Incoming::Notification(notification))) if notification.method == notification::ACKNOWLEDGED => {
-                let params = notification.params.as_ref().and_then(|params| params.decode::<ListenParams>().ok());
-                let invalid =
-                    || Error::new(ErrorKind::ProtocolInvalid, "what the server agrees to does not have its shape");
-                return params.map(|params| Some(params.notifications)).ok_or_else(invalid);
-            }
-            Some(Ok(Incoming::Notification(notification))) if notification.method == notification::CANCELLED => {
-                return Ok(None);
-            }
-            Some(Ok(Incoming::Notification(_))) => {}
-            Some(Ok(Incoming::Response(response))) => {
-                return result::read::<Listen>(response, Era::Modern).map(|_| None);
-            }
-            Some(Err(error)) => return Err(error),
-            None => return Err(cut()),
-        }
-    }
-}
-
-/// What a subscription begins with.
-type Begun = (NotificationFilter, Listener);
-
-/// Takes down what has changed, at once, so that neither the server nor the connection waits for whoever listens.
-struct Pump {
-    replies: Replies,
-    hub: Arc<Hub>,
-    listening: Arc<Listening>,
-}
-
-impl Pump {
-    async fn run(
-        mut self,
-        asked: NotificationFilter,
-        begun: oneshot::Sender<Result<Begun, Error>>,
-        end: watch::Sender<Option<ListenEnd>>,
-    ) {
-        let (acknowledged, is_over) = match acknowledgement(&mut self.replies).await {
-            Ok(Some(theirs)) => (asked.within(theirs), false),
-            Ok(None) => (NotificationFilter::default(), true),
-            // Where nobody waits for it any more, nobody need know.
-            Err(error) => return drop(begun.send(Err(error))),
-        };
-        let uris = acknowledged.resource_subscriptions.clone();
-        let listener = listener(&self.hub, &acknowledged);
-        if begun.send(Ok((acknowledged, listener))).is_ok() {
-            end.send_replace(Some(if is_over { ListenEnd::Graceful } else { self.read(&uris).await }));
-        }
-    }
-
-    async fn read(&mut self, uris: &[String]) -> ListenEnd {
-        loop {
-            match self.replies.next().await {
-                Some(Ok(Incoming::Notification(notification))) => {
-                    if notification.method == notification::CANCELLED {
-                        return ListenEnd::Graceful;
-                    }
-                    if let Some(subject) = subject(&notification) {
-                        self.listening.heard(&notification);
-                        mark(&self.hub, uris, &subject);
-                    }
-                }
-                Some(Ok(Incoming::Response(response))) => match result::read::<Listen>(response, Era::Modern) {
-                    Ok(_) => return ListenEnd::Graceful,
-                    Err(error) => return ListenEnd::Lost(error.into()),
-                },
-                Some(Err(error)) => return ListenEnd::Lost(error.into()),
-                None => return ListenEnd::Lost(cut().into()),
-            }
-        }
-    }
-}
-
-/// A task that ends with this.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-fn cut() -> Error {
-    Error::new(ErrorKind::TransportClosed, "the stream of changes ended without a word")
 }
 
 /// What of it a legacy server tells.

@@ -11,8 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Blame, Client, Error, ErrorKind, Tool,
+    client::remote,
     method::{ListPrompts, ListResourceTemplates, ListResources, ListTools, Method},
-    types::{PaginatedParams, PromptDefinition, ResourceDefinition, ResourceTemplateDefinition},
+    shown,
+    types::{PaginatedParams, PromptDefinition, ResourceDefinition, ResourceTemplateDefinition, ToolDefinition},
 };
 
 /// A part of a list.
@@ -161,6 +163,16 @@ impl Client {
         &self,
     ) -> impl Stream<Item = Result<ResourceTemplateDefinition, Error>> + Send + use<> {
         self.follow::<ListResourceTemplates>()
+    }
+
+    fn tool(&self, raw: &Raw) -> Option<Tool> {
+        let read = raw.decode::<ToolDefinition>().map_err(|error| error.to_string());
+        let tool = read.and_then(|definition| remote::tool(self, definition).map_err(|error| error.to_string()));
+        tool.map_err(|error| {
+            let name = raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
+            tracing::warn!(tool = shown(&name.unwrap_or_default()), %error, "a tool's definition cannot be read; it is left out");
+        })
+        .ok()
     }
 
     async fn page<L: List>(&self, cursor: Option<&str>) -> Result<Page<L::Item>, Error> {

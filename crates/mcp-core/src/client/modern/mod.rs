@@ -1,5 +1,7 @@
 //! Client path 3 of 5 (modern era): who asks, and in which revision, in every request. Before: `crates/mcp-core/src/client/call.rs`. After: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/mod.rs`.
 
+pub(crate) mod changes;
+
 use std::{fmt::Write, sync::Arc};
 
 use mcp_jsonrpc::{Raw, RequestId};
