@@ -1,0 +1,427 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use mcp_jsonrpc::{ErrorObject, Raw};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::TaskId;
+use crate::{BoxFuture, Error, lock::lock};
+
+/// How far a task is. The last three are for ever.
+///
+/// Specification: *Tasks extension, Task Status*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// It runs.
+    Working,
+    /// It waits for what only its client can say.
+    InputRequired,
+    /// It has come to a result, which may be a tool's failure.
+    Completed,
+    /// It has come to an error of the protocol.
+    Failed,
+    /// It was called off.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Whether it stays so.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// What a task came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Result(Raw),
+    Error(ErrorObject),
+    Cancelled,
+}
+
+/// What is kept of a task. It changes by its own methods alone, which keep its rules; each says whether it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    owner: Option<[u8; 32]>,
+    /// Milliseconds since 1970.
+    created: u64,
+    updated: u64,
+    ttl: Duration,
+    poll_interval: Duration,
+    /// How often it has changed.
+    version: u64,
+    message: Option<String>,
+    /// The questions that wait for an answer, as the client gets them.
+    open: BTreeMap<String, Raw>,
+    /// The answers that wait for the task.
+    answers: BTreeMap<String, Raw>,
+    outcome: Option<Outcome>,
+}
+
+impl TaskRecord {
+    /// A task that begins. `now` is in milliseconds since 1970.
+    #[must_use]
+    pub fn new(owner: Option<[u8; 32]>, now: u64, ttl: Duration, poll_interval: Duration) -> Self {
+        let (open, answers) = Default::default();
+        let (created, updated) = (now, now);
+        Self { owner, created, updated, ttl, poll_interval, version: 0, message: None, open, answers, outcome: None }
+    }
+
+    /// Whom it belongs to: the SHA-256 of the principal's id; `None` is anybody who is nobody.
+    #[must_use]
+    pub fn owner(&self) -> Option<[u8; 32]> {
+        self.owner
+    }
+
+    /// When it began, in milliseconds since 1970.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// When it last changed, in milliseconds since 1970.
+    #[must_use]
+    pub fn updated(&self) -> u64 {
+        self.updated
+    }
+
+    /// How long it is kept, from when it began.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// How often whoever waits for it should ask.
+    #[must_use]
+    pub fn poll_interval(&self) -> Duration {
+        self.poll_interval
+    }
+
+    /// How often it has changed: a store puts a record only in the place of the version before.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn status(&self) -> TaskStatus {
+        match &self.outcome {
+            Some(Outcome::Result(_)) => TaskStatus::Completed,
+            Some(Outcome::Error(_)) => TaskStatus::Failed,
+            Some(Outcome::Cancelled) => TaskStatus::Cancelled,
+            None if self.open.is_empty() => TaskStatus::Working,
+            None => TaskStatus::InputRequired,
+        }
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// The questions that wait for an answer.
+    #[must_use]
+    pub fn open(&self) -> &BTreeMap<String, Raw> {
+        &self.open
+    }
+
+    /// What it came to, once it is completed.
+    #[must_use]
+    pub fn result(&self) -> Option<&Raw> {
+        match &self.outcome {
+            Some(Outcome::Result(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Why there is no result, once it has failed.
+    #[must_use]
+    pub fn error(&self) -> Option<&ErrorObject> {
+        match &self.outcome {
+            Some(Outcome::Error(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Says something else of itself.
+    pub fn say(&mut self, message: String, now: u64) -> bool {
+        self.change(now, |task| task.message = Some(message))
+    }
+
+    /// Asks its client.
+    pub fn ask(&mut self, key: &str, question: Raw, now: u64) -> bool {
+        self.change(now, |task| drop(task.open.insert(key.to_owned(), question)))
+    }
+
+    /// Takes the answers to questions that are open; others are of no interest. Whether there was one.
+    pub fn answer(&mut self, answers: BTreeMap<String, Raw>, now: u64) -> bool {
+        let wanted: BTreeMap<_, _> = answers.into_iter().filter(|(key, _)| self.open.contains_key(key)).collect();
+        !wanted.is_empty()
+            && self.change(now, |task| {
+                task.open.retain(|key, _| !wanted.contains_key(key));
+                task.answers.extend(wanted);
+            })
+    }
+
+    /// The answer to a question, which is then gone.
+    pub fn take_answer(&mut self, key: &str, now: u64) -> Option<Raw> {
+        let answer = self.answers.get(key)?.clone();
+        self.change(now, |task| drop(task.answers.remove(key))).then_some(answer)
+    }
+
+    /// Comes to a result.
+    pub fn complete(&mut self, result: Raw, now: u64) -> bool {
+        self.end(Outcome::Result(result), now)
+    }
+
+    /// Comes to an error of the protocol.
+    pub fn fail(&mut self, error: ErrorObject, now: u64) -> bool {
+        self.end(Outcome::Error(error), now)
+    }
+
+    /// Is called off.
+    pub fn cancel(&mut self, now: u64) -> bool {
+        self.end(Outcome::Cancelled, now)
+    }
+
+    fn end(&mut self, outcome: Outcome, now: u64) -> bool {
+        self.change(now, |task| {
+            task.outcome = Some(outcome);
+            task.open.clear();
+            task.answers.clear();
+        })
+    }
+
+    /// What has come to its end does not change.
+    fn change(&mut self, now: u64, change: impl FnOnce(&mut Self)) -> bool {
+        if self.status().is_terminal() {
+            return false;
+        }
+        change(self);
+        self.version += 1;
+        self.updated = self.updated.max(now);
+        true
+    }
+}
+
+/// Where tasks are kept, each until its time is over.
+pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
+    /// Keeps a new task; false if there is no room for it, or its owner has `most` of them already.
+    fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>>;
+
+    /// The task, if it is kept.
+    fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>>;
+
+    /// Puts a record in the place of the version before; false if that is not what is kept.
+    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>>;
+}
+
+/// Tasks in the memory of this process.
+pub struct MemoryTasks {
+    most: usize,
+    now: Arc<dyn Fn() -> Instant + Send + Sync>,
+    tasks: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    tasks: HashMap<TaskId, (TaskRecord, Instant)>,
+    by_owner: HashMap<Option<[u8; 32]>, usize>,
+}
+
+impl Kept {
+    fn drop_the_dead(&mut self, now: Instant) {
+        let by_owner = &mut self.by_owner;
+        self.tasks.retain(|_, (record, until)| {
+            let lives = *until > now;
+            if !lives && let Some(count) = by_owner.get_mut(&record.owner) {
+                *count -= 1;
+            }
+            lives
+        });
+        self.by_owner.retain(|_, count| *count > 0);
+    }
+
+    fn of(&self, owner: Option<[u8; 32]>) -> usize {
+        self.by_owner.get(&owner).copied().unwrap_or_default()
+    }
+}
+
+impl MemoryTasks {
+    /// Room for so many, of all owners together.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { most, now: Arc::new(Instant::now), tasks: Mutex::default() }
+    }
+
+    /// The same with a clock of its own, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        self.now = Arc::new(now);
+        self
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
+    Box::pin(std::future::ready(Ok(value)))
+}
+
+impl TaskStore for MemoryTasks {
+    fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>> {
+        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
+        if kept.tasks.len() >= self.most || kept.of(record.owner) >= most {
+            kept.drop_the_dead(now);
+        }
+        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most;
+        if has_room {
+            *kept.by_owner.entry(record.owner).or_default() += 1;
+            let until = crate::deadline::deadline(now, record.ttl);
+            kept.tasks.insert(id, (record, until));
+        }
+        ready(has_room)
+    }
+
+    fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>> {
+        let (now, kept) = ((self.now)(), lock(&self.tasks));
+        let found = kept.tasks.get(&id).filter(|(_, until)| *until > now);
+        ready(found.map(|(record, _)| record.clone()))
+    }
+
+    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>> {
+        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
+        let found = kept.tasks.get_mut(&id).filter(|(_, until)| *until > now);
+        let before = found.filter(|(before, _)| before.version + 1 == record.version);
+        let is_next = before.map(|(before, _)| *before = record).is_some();
+        ready(is_next)
+    }
+}
+
+impl fmt::Debug for MemoryTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryTasks").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    fn task() -> TaskRecord {
+        TaskRecord::new(None, 1000, HOUR, Duration::from_secs(1))
+    }
+
+    /// What may happen to a task, at random; and what a simpler description says of it.
+    #[test]
+    fn a_task_keeps_its_rules_whatever_happens_to_it() {
+        let mut seed = 7_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..2000 {
+            let (mut task, mut now) = (task(), 1000);
+            let (mut open, mut given, mut end) = (Vec::<String>::new(), Vec::<String>::new(), None);
+            for _ in 0..random(30) {
+                now += random(3);
+                let (before, key) = (task.clone(), format!("k{}", random(4)));
+                let has_changed = match random(16) {
+                    0..6 => {
+                        if end.is_none() {
+                            open.retain(|known| *known != key);
+                            open.push(key.clone());
+                        }
+                        task.ask(&key, raw("{}"), now)
+                    }
+                    6..11 => {
+                        let was_open = open.contains(&key);
+                        if was_open {
+                            open.retain(|known| *known != key);
+                            given.retain(|known| *known != key);
+                            given.push(key.clone());
+                        }
+                        let taken = task.answer([(key, raw("1"))].into(), now);
+                        assert_eq!(taken, was_open);
+                        taken
+                    }
+                    11..13 => {
+                        let was_given = given.contains(&key);
+                        given.retain(|known| *known != key);
+                        assert_eq!(task.take_answer(&key, now).is_some(), was_given);
+                        was_given
+                    }
+                    13 => task.say("x".into(), now),
+                    other => {
+                        let is_first = end.is_none();
+                        let (status, ended) = match other + random(2) {
+                            14 => (TaskStatus::Completed, task.complete(raw("{}"), now)),
+                            15 => (TaskStatus::Failed, task.fail(ErrorObject::new(1, "no"), now)),
+                            _ => (TaskStatus::Cancelled, task.cancel(now)),
+                        };
+                        assert_eq!(ended, is_first);
+                        end = end.or(Some(status));
+                        if is_first {
+                            (open, given) = (Vec::new(), Vec::new());
+                        }
+                        ended
+                    }
+                };
+                let working = if open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired };
+                assert_eq!(task.status(), end.unwrap_or(working));
+                assert_eq!(task.version, before.version + u64::from(has_changed));
+                assert!(has_changed || task == before);
+                assert!(task.updated >= before.updated && task.created == 1000);
+                assert_eq!(task.open.len(), open.len());
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_are_kept_for_their_time_and_within_bounds() {
+        let store = MemoryTasks::new(3);
+        let owned = |owner: u8| TaskRecord::new(Some([owner; 32]), 0, HOUR, HOUR);
+        let create = async |owner| {
+            let id = TaskId::random();
+            store.create(id, owned(owner), 2).await.unwrap().then_some(id)
+        };
+        let first = create(1).await.unwrap();
+        assert!(create(1).await.is_some() && create(1).await.is_none(), "two for each");
+        assert!(create(2).await.is_some() && create(2).await.is_none(), "three for all");
+        tokio::time::advance(HOUR - Duration::from_millis(1)).await;
+        let mut record = store.load(first).await.unwrap().unwrap();
+        assert!(record.cancel(1) && store.replace(first, record.clone()).await.unwrap());
+        assert!(!store.replace(first, record.clone()).await.unwrap(), "that version was put before");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(store.load(first).await.unwrap().is_none());
+        record.version += 1;
+        assert!(!store.replace(first, record).await.unwrap());
+        for _ in 0..2 {
+            assert!(create(1).await.is_some() || create(2).await.is_some());
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back() {
+        let mut record = task();
+        record.ask("k", raw(r#"{"method":"m"}"#), 1001);
+        record.answer([("k".to_owned(), raw("1"))].into(), 1002);
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<TaskRecord>(&text).unwrap(), record);
+    }
+}
