@@ -24,6 +24,8 @@ pub(crate) enum Subject {
     Resources,
     /// What the resource of that URI holds.
     Resource(Arc<str>),
+    /// The task of that id.
+    Task(Arc<str>),
 }
 
 impl Subject {
@@ -34,6 +36,7 @@ impl Subject {
             Self::Prompts => notification::PROMPTS_CHANGED,
             Self::Resources => notification::RESOURCES_CHANGED,
             Self::Resource(_) => notification::RESOURCE_UPDATED,
+            Self::Task(_) => notification::TASK,
         }
     }
 

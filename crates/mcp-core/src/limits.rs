@@ -92,6 +92,14 @@ pub struct Limits {
     pub request_state_ttl: Duration,
     /// How often one call asks a modern client for input. A server's. Default 10.
     pub input_rounds: u32,
+    /// The most tasks that one principal has at once, and those that nobody is known to have. A server's. Default 1000.
+    pub tasks: usize,
+    /// The most tasks at once, where they are kept in memory. A server's. Default 10,000.
+    pub all_tasks: usize,
+    /// How long a task is kept from when it began; then its handler is dropped, and its result is gone. A server's. Default 1 h.
+    pub task_ttl: Duration,
+    /// How often clients are told to ask for a task. A server's. Default 1 s.
+    pub task_poll_interval: Duration,
     /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
@@ -141,6 +149,10 @@ impl Default for Limits {
             request_state_bytes: 16 << 10,
             request_state_ttl: Duration::from_secs(600),
             input_rounds: 10,
+            tasks: 1000,
+            all_tasks: 10_000,
+            task_ttl: Duration::from_secs(3600),
+            task_poll_interval: Duration::from_secs(1),
             keep_alive: Duration::from_secs(15),
             stall_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
@@ -169,7 +181,7 @@ setters! {
     waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, uri_bytes: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, list_bytes: usize, request_timeout: Duration,
-    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, keep_alive: Duration, stall_timeout: Duration,
+    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, tasks: usize, all_tasks: usize, task_ttl: Duration, task_poll_interval: Duration, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }
 

@@ -9,7 +9,7 @@ use crate::{
         CallToolParams, CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptParams,
         GetPromptResult, InitializeParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, ListenParams, PaginatedParams, ReadResourceResult, ResourceParams,
-        SetLevelParams,
+        SetLevelParams, Task, TaskParams, UpdateTaskParams,
     },
 };
 
@@ -106,6 +106,12 @@ methods! {
     SetLevel = "logging/setLevel", LEGACY, SetLevelParams => Empty;
     /// Completes an argument.
     Complete = "completion/complete", BOTH, CompleteParams => CompleteResult;
+    /// Asks how far a task is.
+    GetTask = "tasks/get", MODERN, TaskParams => Task;
+    /// Tells a task what it wants to know.
+    UpdateTask = "tasks/update", MODERN, UpdateTaskParams => Empty;
+    /// Calls a task off.
+    CancelTask = "tasks/cancel", MODERN, TaskParams => Empty;
 }
 
 /// The names of what a server asks its client.
@@ -142,6 +148,8 @@ pub mod notification {
     pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
     /// What a resource holds has changed.
     pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+    /// A task has changed.
+    pub const TASK: &str = "notifications/tasks";
 }
 
 #[cfg(test)]

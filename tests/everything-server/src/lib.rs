@@ -4,6 +4,7 @@ mod asking;
 mod conformance;
 mod gauge;
 mod interop;
+mod jobs;
 mod tools;
 
 pub use asking::asking_server;
@@ -25,7 +26,7 @@ pub fn server_with(limits: Limits) -> Server {
     for tool in tools::all() {
         builder = builder.tool(tool);
     }
-    interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool).build()
+    jobs::add_to(interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool)).build()
 }
 
 /// The examples of the repository's front page compile too.

@@ -128,6 +128,7 @@ impl Cache {
         lock(&self.cache.0).forget(|key| match subject {
             Subject::Tools => key.method == ListTools::NAME,
             Subject::Prompts => key.method == ListPrompts::NAME,
+            Subject::Task(_) => false,
             Subject::Resources => [ListResources::NAME, ListResourceTemplates::NAME].contains(&key.method),
             Subject::Resource(uri) => {
                 let kept = key.params.member("uri").and_then(|kept| kept.to_string_value().ok());

@@ -149,6 +149,10 @@ pub(crate) fn subject(notification: &Notification) -> Option<Subject> {
             let uri = notification.params.as_ref()?.member("uri")?.to_string_value().ok()?;
             Some(Subject::Resource((&*uri).into()))
         }
+        notification::TASK => {
+            let id = notification.params.as_ref()?.member("taskId")?.to_string_value().ok()?;
+            Some(Subject::Task((&*id).into()))
+        }
         _ => None,
     }
 }

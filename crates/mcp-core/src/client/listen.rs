@@ -42,6 +42,8 @@ pub enum Changed {
     Resources,
     /// What the resource of that URI holds, or something that lies below it.
     Resource(String),
+    /// The task of that id.
+    Task(String),
 }
 
 /// Why nothing more is heard.
@@ -157,6 +159,7 @@ impl From<Subject> for Changed {
             Subject::Prompts => Self::Prompts,
             Subject::Resources => Self::Resources,
             Subject::Resource(uri) => Self::Resource(uri.to_string()),
+            Subject::Task(id) => Self::Task(id.to_string()),
         }
     }
 }
@@ -271,5 +274,6 @@ fn offered(capabilities: &ServerCapabilities, asked: NotificationFilter) -> Noti
         prompts_list_changed: asked.prompts_list_changed && says(prompts, "listChanged"),
         resources_list_changed: asked.resources_list_changed && says(resources, "listChanged"),
         resource_subscriptions: if subscribes { asked.resource_subscriptions } else { Vec::new() },
+        task_ids: Vec::new(),
     }
 }

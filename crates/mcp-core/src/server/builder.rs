@@ -1,4 +1,7 @@
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use mcp_jsonrpc::Raw;
 use tokio::sync::Semaphore;
@@ -15,7 +18,9 @@ use crate::{
         introduction::Introducer,
         layers::{self, BuildStack, Stack},
         registry::Filter,
+        task::Tasks,
     },
+    store::{MemoryTasks, TaskStore},
     types::{CacheHints, Implementation},
 };
 
@@ -42,6 +47,8 @@ pub struct ServerBuilder {
     layers: Vec<Box<dyn BuildStack>>,
     observers: Observers,
     state_keys: Option<StateKeys>,
+    extensions: BTreeMap<String, Raw>,
+    task_store: Option<Box<dyn TaskStore>>,
 }
 
 impl ServerBuilder {
@@ -67,6 +74,8 @@ impl ServerBuilder {
             layers: Vec::new(),
             observers: Observers::default(),
             state_keys: None,
+            extensions: BTreeMap::new(),
+            task_store: None,
         }
     }
 
@@ -130,6 +139,22 @@ impl ServerBuilder {
         shows: impl Fn(&Exchange, &ResourceTemplate) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.template_filter = Some(Arc::new(shows));
+        self
+    }
+
+    /// Says that the server has an extension of the protocol, with settings that are an object. Handlers see what the client
+    /// says of it in [`Context::client_extension`](crate::Context::client_extension), and tools can
+    /// [need](Tool::needs) it. Tasks need not be named.
+    ///
+    /// Specification: *Overview, Extensions*.
+    pub fn extension(mut self, name: impl Into<String>, settings: Raw) -> Self {
+        self.extensions.insert(name.into(), settings);
+        self
+    }
+
+    /// Keeps tasks there. Default: in the memory of this process, [`Limits::all_tasks`] of them.
+    pub fn task_store(mut self, store: impl TaskStore) -> Self {
+        self.task_store = Some(Box::new(store));
         self
     }
 
@@ -272,6 +297,8 @@ impl ServerBuilder {
         prompts.add(self.prompts)?;
         resources.add(self.resources)?;
         templates.add(self.templates)?;
+        let in_memory = || Box::new(MemoryTasks::new(self.limits.all_tasks)) as Box<dyn TaskStore>;
+        let tasks = Arc::new(Tasks::new(self.task_store.unwrap_or_else(in_memory), &hub));
         let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);
         let core = Arc::new(Core {
             server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),
@@ -285,9 +312,11 @@ impl ServerBuilder {
             cache: self.cache,
             logging: self.logging,
             state: self.state,
+            extensions: self.extensions,
             sequence: AtomicU64::new(1),
             hub,
             subscriptions: Arc::default(),
+            tasks,
             stopping: CancellationToken::new(),
             state_keys: self.state_keys.unwrap_or_else(StateKeys::random),
             tools,

@@ -82,6 +82,39 @@ impl Context {
         self.0.exchange.client_capabilities()
     }
 
+    /// The settings of an extension, if the client has it.
+    #[must_use]
+    pub fn client_extension(&self, name: &str) -> Option<Raw> {
+        self.client_capabilities().extensions.remove(name)
+    }
+
+    /// Goes on as a task, where the tool may ([`Tool::task_when_told`](crate::Tool::task_when_told)) and the client knows what
+    /// that is: it is answered now, and comes back for the result. What was asked before was part of the call, what is asked
+    /// afterwards is asked in place. Anywhere else it changes nothing; whether it has is what is returned.
+    ///
+    /// Specification: *Tasks extension, Task Creation*.
+    pub async fn go_on_as_task(&self) -> bool {
+        match &self.0.exchange.task {
+            Some(task) => task.become_task().await,
+            None => return false,
+        }
+        true
+    }
+
+    /// Says how the task is that the call has become; nothing where it is none.
+    ///
+    /// # Errors
+    /// When what is kept of the task cannot be changed.
+    ///
+    /// Specification: *Tasks extension, Tasks* (`statusMessage`).
+    pub async fn task_message(&self, message: impl Into<String>) -> Result<(), ToolError> {
+        let core = &self.server().0.core;
+        match self.0.exchange.task.as_ref().and_then(|task| task.live()) {
+            Some(live) => live.say(core, message.into()).await,
+            None => Ok(()),
+        }
+    }
+
     /// Who asks, if something in front of the server has made sure of it.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {

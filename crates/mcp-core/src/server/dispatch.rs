@@ -27,6 +27,7 @@ use crate::{
         features::{completion, list, prompts, resources, tools},
         legacy, modern,
         reply::Body,
+        task,
     },
 };
 
@@ -70,6 +71,9 @@ fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         CoreMethod::Unsubscribe => legacy::unsubscribe(&exchange)?,
         CoreMethod::SetLevel => legacy::set_level(&exchange)?,
         CoreMethod::Complete => return completion::complete(core, exchange),
+        CoreMethod::GetTask => return task::get(core, exchange),
+        CoreMethod::UpdateTask => return task::update(core, exchange),
+        CoreMethod::CancelTask => return task::cancel(core, exchange),
     };
     Ok(Running::Done(Some(Ok(body))))
 }
@@ -89,19 +93,19 @@ pub(crate) enum Running {
     /// Answered; taken once.
     Done(Option<Result<Body, Fault>>),
     /// A handler runs; its result is the method's already.
-    Handler { future: Unwinding, timeout: Option<Timeout>, asking: Option<Box<Exchange>> },
+    Handler { future: Unwinding, timeout: Option<Timeout>, exchange: Option<Box<Exchange>> },
 }
 
 /// A handler with all that its method does before and after it: one allocation a call.
 pub(crate) type Handling = BoxFuture<'static, Result<Body, Fault>>;
 
-type Unwinding = CatchUnwind<AssertUnwindSafe<Handling>>;
+pub(crate) type Unwinding = CatchUnwind<AssertUnwindSafe<Handling>>;
 
 /// How long a handler may run, and what it comes to then.
 pub(crate) struct Timeout {
-    sleep: Pin<Box<Sleep>>,
-    expired: fn(Duration, Revision) -> Result<Body, Fault>,
-    after: Duration,
+    pub(crate) sleep: Pin<Box<Sleep>>,
+    pub(crate) expired: fn(Duration, Revision) -> Result<Body, Fault>,
+    pub(crate) after: Duration,
 }
 
 impl Core {
@@ -120,24 +124,39 @@ impl Timeout {
 impl Running {
     /// A handler that is to run.
     pub(crate) fn new(timeout: Option<Timeout>, future: Handling) -> Self {
-        Self::Handler { future: unwinding(future), timeout, asking: None }
+        Self::Handler { future: unwinding(future), timeout, exchange: None }
     }
 
-    /// One that may ask its client: with open questions it is dropped, and they are the answer.
-    pub(crate) fn asking(mut self, exchange: Option<Exchange>) -> Self {
-        if let Self::Handler { asking, .. } = &mut self {
-            *asking = exchange.map(Box::new);
+    /// One that may ask its client, and then be dropped with its questions as the answer; or become a task.
+    pub(crate) fn of_call(mut self, exchange: Option<Exchange>) -> Self {
+        if let Self::Handler { exchange: of_call, .. } = &mut self {
+            *of_call = exchange.map(Box::new);
         }
         self
     }
 
+    /// The same as a task from now on: what is left of it here is what its client is told first.
+    pub(crate) fn into_task(self) -> Self {
+        match self {
+            Self::Handler { future, timeout, exchange: Some(exchange) } => {
+                Self::new(None, Box::pin(task::begin(*exchange, future, timeout)))
+            }
+            other => other,
+        }
+    }
+
     fn poll(&mut self, revision: Revision, cx: &mut Context<'_>) -> Poll<Result<Body, Fault>> {
-        let (future, timeout, asking) = match self {
+        let (future, timeout, exchange) = match self {
             Self::Done(outcome) => return Poll::Ready(outcome.take().unwrap_or(Err(Fault::Internal))),
-            Self::Handler { future, timeout, asking } => (future, timeout, asking),
+            Self::Handler { future, timeout, exchange } => (future, timeout, exchange),
         };
         let mut polled = future.poll_unpin(cx);
-        let asked = asking.as_deref().and_then(|exchange| ask(exchange, future, &mut polled, cx));
+        let task = exchange.as_deref().and_then(|exchange| exchange.task.as_ref());
+        if polled.is_pending() && task.is_some_and(|task| task.is_wanted(cx)) {
+            *self = std::mem::replace(self, Self::Done(None)).into_task();
+            return self.poll(revision, cx);
+        }
+        let asked = exchange.as_deref().and_then(|exchange| ask(exchange, future, &mut polled, cx));
         let outcome = match (polled, asked, timeout) {
             (_, Some(asked), _) => asked,
             (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
@@ -184,7 +203,7 @@ fn unwinding(future: Handling) -> Unwinding {
 }
 
 /// What a panic said may hold anything, so it goes no further than the process's own panic hook.
-pub(super) fn panicked() -> Fault {
+pub(crate) fn panicked() -> Fault {
     tracing::error!("a handler or a layer panicked; its caller gets an internal error");
     Fault::Internal
 }

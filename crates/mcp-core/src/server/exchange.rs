@@ -8,7 +8,10 @@ use crate::{
     head::{Head, ProgressToken},
     method::{Listen, Method},
     observer::{ConnectionEvent, Role, Watch},
-    server::{Extensions, Peer, Principal, RequestHead, Server, legacy::Session, modern::Replay, outlet::Outlet},
+    server::{
+        Extensions, Peer, Principal, RequestHead, Server, legacy::Session, modern::Replay, outlet::Outlet,
+        task::Tasking,
+    },
     types::{ClientCapabilities, Implementation, LogLevel},
     validate::Checks,
 };
@@ -42,6 +45,8 @@ pub struct Exchange {
     pub(crate) replay: Option<Arc<Replay>>,
     /// What is checked of this call, once its tool is found.
     pub(crate) checks: Option<Arc<Checks>>,
+    /// The task that it is or may become.
+    pub(crate) task: Option<Arc<Tasking>>,
 }
 
 impl Exchange {
@@ -65,6 +70,7 @@ impl Exchange {
             closing: None,
             replay: None,
             checks: None,
+            task: None,
         }
     }
 
@@ -114,6 +120,12 @@ impl Exchange {
     #[must_use]
     pub fn uri(&self) -> Option<&str> {
         self.head.uri.as_deref()
+    }
+
+    /// The parameter `taskId`: of a task.
+    #[must_use]
+    pub fn task_id(&self) -> Option<ByteString> {
+        self.params.as_ref()?.member("taskId")?.to_string_value().ok()
     }
 
     /// The parameter `arguments`: of a tool or a prompt.

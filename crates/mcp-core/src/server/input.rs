@@ -222,6 +222,9 @@ impl Context {
         fits: impl Fn(&R) -> bool,
     ) -> Result<R, ToolError> {
         let (exchange, params, read) = (self.exchange(), Raw::encode(params)?, reading(fits));
+        if let Some(live) = exchange.task.as_ref().and_then(|task| task.live()) {
+            return live.ask(&self.server().0.core, key, &Asked::raw(method, &params), read).await;
+        }
         if let Some(replay) = &exchange.replay {
             let asked = Asked::new(method, params);
             if let Some(answer) = replay.answer(key, &asked, &read)? {

@@ -29,10 +29,12 @@ mod registry;
 mod reply;
 mod resource;
 mod stream;
+pub(crate) mod task;
 mod template;
 mod tool;
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::AtomicU64},
@@ -57,6 +59,7 @@ pub use legacy::{Aside, Change, Session};
 #[cfg(feature = "log-layer")]
 pub use log_layer::LogLayer;
 use modern::Subscriptions;
+use task::Tasks;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +80,7 @@ use crate::{
     hub::{Hub, Subject},
     method::CoreMethod,
     observer::{ConnectionEvent, Direction, Observed, Observers, Opened, Outcome, Role, Watch},
-    types::{CacheHint, CacheHints, Implementation, ServerCapabilities},
+    types::{CacheHint, CacheHints, Implementation, ServerCapabilities, TASKS},
 };
 
 /// A server: tools, prompts and resources, and what answers for them. Cloning is cheap, and all clones are one server.
@@ -117,10 +120,13 @@ pub(crate) struct Core {
     /// Whether handlers may tell the client what they have to say.
     logging: bool,
     state: Extensions,
+    /// The extensions of the protocol that the application has, and their settings.
+    extensions: BTreeMap<String, Raw>,
     /// How many requests were accepted, and one.
     sequence: AtomicU64,
     hub: Arc<Hub>,
     subscriptions: Arc<Subscriptions>,
+    tasks: Arc<Tasks>,
     /// Fires when nothing is to be told any more.
     stopping: CancellationToken,
     /// What seals the state of calls of several rounds.
@@ -148,8 +154,16 @@ impl Core {
             resources: live(CoreMethod::ListResources, r#"{"subscribe":true,"listChanged":true}"#),
             completions: offered(CoreMethod::Complete),
             logging: offered(CoreMethod::SetLevel).filter(|_| is_told),
+            extensions: self.extensions(exchange),
             ..ServerCapabilities::default()
         }
+    }
+
+    /// Tasks are of the modern era; what else is named is the application's to back.
+    fn extensions(&self, exchange: &Exchange) -> BTreeMap<String, Raw> {
+        let tasks = exchange.revision.era() == Era::Modern && self.offers(CoreMethod::GetTask);
+        let tasks = tasks.then(|| (TASKS.to_owned(), Raw::empty_object()));
+        self.extensions.clone().into_iter().chain(tasks).collect()
     }
 
     /// An introduction that is made for one client is kept for that one.
@@ -173,7 +187,8 @@ impl Core {
                 .into_iter()
                 .any(|list| self.offers(list)),
             CoreMethod::SetLevel => self.logging,
-            CoreMethod::Complete => self.prompts.completes() || self.templates.completes(),
+            CoreMethod::Complete => self.prompts.has_extras() || self.templates.has_extras(),
+            CoreMethod::GetTask | CoreMethod::UpdateTask | CoreMethod::CancelTask => self.tools.has_extras(),
         }
     }
 }

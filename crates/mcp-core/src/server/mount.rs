@@ -291,7 +291,7 @@ impl Following {
             change = next_of(&mut self.lists) => match change {
                 Some(Changed::Tools) => Event::Change(List::Tools),
                 Some(Changed::Prompts) => Event::Change(List::Prompts),
-                Some(Changed::Resources | Changed::Resource(_)) => Event::Change(List::Resources),
+                Some(Changed::Resources | Changed::Resource(_) | Changed::Task(_)) => Event::Change(List::Resources),
                 None if self.lists.as_ref().is_some_and(is_disconnected) => Event::Disconnected,
                 None => Event::Deaf,
             },

@@ -169,7 +169,7 @@ impl Listed for Prompt {
         check(Self::KIND, self.key(), self.key(), self.definition.meta.as_ref()).map(|()| self)
     }
 
-    fn completes(&self) -> bool {
+    fn has_extras(&self) -> bool {
         !self.completers.is_empty()
     }
 

@@ -34,8 +34,8 @@ pub struct Registry<T> {
     snapshot: ArcSwap<Snapshot<T>>,
     /// Whom an entry is shown to; everybody where there is none.
     filter: Option<Filter<T>>,
-    /// Whether there ever was an entry with something to complete.
-    completes: AtomicBool,
+    /// Whether there ever was an entry with extras.
+    has_extras: AtomicBool,
     /// Who is told of changes.
     hub: Arc<Hub>,
     subject: Subject,
@@ -88,8 +88,9 @@ pub trait Listed: sealed::Sealed + Clone + Send + Sync + 'static {
     /// Why it may not be listed.
     fn prepared(self) -> Result<Self, Error>;
 
-    /// Whether it has something to complete.
-    fn completes(&self) -> bool {
+    /// Whether it has what only some have, and what has methods of its own: something to complete, or the word that it may run
+    /// as a task.
+    fn has_extras(&self) -> bool {
         false
     }
 
@@ -184,7 +185,7 @@ impl<T: Listed> Registry<T> {
         if items.is_empty() {
             return Ok(());
         }
-        self.note_completers(&items);
+        self.note_extras(&items);
         self.change(|snapshot| items.iter().try_for_each(|item| snapshot.insert(item.clone())))
     }
 
@@ -194,7 +195,7 @@ impl<T: Listed> Registry<T> {
     /// [`ErrorKind::InvalidParams`] when it is not valid.
     pub fn replace(&self, item: T) -> Result<(), Error> {
         let item = item.prepared()?;
-        self.note_completers(std::slice::from_ref(&item));
+        self.note_extras(std::slice::from_ref(&item));
         self.change(|snapshot| {
             let Some(old) = snapshot.by_key.get(item.key()).cloned() else {
                 return snapshot.insert(item.clone());
@@ -224,8 +225,8 @@ impl<T: Listed> Registry<T> {
         removed
     }
 
-    fn note_completers(&self, items: &[T]) {
-        self.completes.fetch_or(items.iter().any(T::completes), Ordering::Relaxed);
+    fn note_extras(&self, items: &[T]) {
+        self.has_extras.fetch_or(items.iter().any(T::has_extras), Ordering::Relaxed);
     }
 
     /// The entry of that name, as it is now.
@@ -271,7 +272,7 @@ impl<T> Registry<T> {
         Self {
             snapshot: ArcSwap::from_pointee(empty),
             filter,
-            completes: AtomicBool::new(false),
+            has_extras: AtomicBool::new(false),
             hub: hub.clone(),
             subject,
         }
@@ -304,9 +305,9 @@ impl<T> Registry<T> {
         self.snapshot.load().next > 0
     }
 
-    /// Whether there ever was one with something to complete.
-    pub(crate) fn completes(&self) -> bool {
-        self.completes.load(Ordering::Relaxed)
+    /// Whether there ever was one with extras.
+    pub(crate) fn has_extras(&self) -> bool {
+        self.has_extras.load(Ordering::Relaxed)
     }
 
     /// Whether an entry of that number was ever there.
@@ -398,6 +399,10 @@ impl Listed for Tool {
 
     fn key(&self) -> &str {
         &self.definition.name
+    }
+
+    fn has_extras(&self) -> bool {
+        self.tasks.is_some()
     }
 
     /// What is wrong with a schema is told with the tool's name.

@@ -27,10 +27,31 @@ pub(crate) struct Body {
     pub(crate) meta: Option<Raw>,
     /// The cache hint, where the modern era wants one.
     pub(crate) cache: Option<CacheHint>,
-    /// Whether it asks the client for input.
-    pub(crate) asks: bool,
+    /// What a client of the modern era is told that it is.
+    pub(crate) kind: ResultKind,
     /// Whether it says that a tool failed.
     pub(crate) is_failure: bool,
+}
+
+/// What kind of result it is.
+///
+/// Specification: *Overview, ResultType; Tasks extension, Polymorphic Results*.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ResultKind {
+    #[default]
+    Complete,
+    InputRequired,
+    Task,
+}
+
+impl ResultKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::InputRequired => "input_required",
+            Self::Task => "task",
+        }
+    }
 }
 
 /// A result's member that is an array, of entries that are rendered already: they are copied once, into the answer.
@@ -230,8 +251,9 @@ fn write_legacy(out: &mut BytesMut, body: &Body) {
 
 fn write_modern(out: &mut BytesMut, body: &Body, server_info: &str) {
     let meta = body.meta.as_ref().map_or("", |meta| inner(meta.as_str()));
-    out.put_slice(br#"{"resultType":"#);
-    out.put_slice(if body.asks { br#""input_required""# } else { br#""complete""# });
+    out.put_slice(br#"{"resultType":""#);
+    out.put_slice(body.kind.as_str().as_bytes());
+    out.put_u8(b'"');
     if let Some(hint) = body.cache {
         // Writing into memory cannot fail.
         let _ = write!(out, r#","ttlMs":{},"cacheScope":"{}""#, hint.ttl_ms(), hint.scope.as_str());

@@ -150,7 +150,7 @@ impl Listed for ResourceTemplate {
         }
     }
 
-    fn completes(&self) -> bool {
+    fn has_extras(&self) -> bool {
         !self.completers.is_empty()
     }
 

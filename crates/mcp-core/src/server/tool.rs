@@ -44,8 +44,19 @@ pub struct Tool {
     validates_output: bool,
     /// An output schema was written by hand, so that nothing but a check sees to structured content.
     promises: bool,
+    /// Whether it may run as a task.
+    pub(crate) tasks: Option<RunsAsTask>,
     /// The forms that it asks its user to fill in.
     forms: Vec<fn(Revision) -> Result<Raw, Error>>,
+}
+
+/// How a tool runs as a task.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunsAsTask {
+    /// Not before its handler says so.
+    pub(crate) is_told: bool,
+    /// For clients that know of no tasks it does not run at all.
+    pub(crate) is_all: bool,
 }
 
 /// What a call of a tool comes to.
@@ -196,6 +207,7 @@ impl Tool {
             author: Author::Remote,
             validates_output: false,
             promises: false,
+            tasks: None,
             forms: Vec::new(),
         }
     }
@@ -247,6 +259,44 @@ impl Tool {
     #[must_use]
     pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
         self.forms.push(form_schema::<T>);
+        self
+    }
+
+    /// Runs it as a task, for clients that know what that is: they are answered at once, and come back for the result. The
+    /// handler is the same; what it asks, it asks in place. For all others it runs as without this word.
+    ///
+    /// ```
+    /// # use mcp_core::{Tool, ToolError};
+    /// async fn count() -> Result<String, ToolError> {
+    ///     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    ///     Ok("Many".into())
+    /// }
+    ///
+    /// let tool = Tool::new("count", count).task();
+    /// ```
+    ///
+    /// A task is kept for [`Limits::task_ttl`](crate::Limits), and its handler dropped when that is over, or when the client calls
+    /// it off. It tells of no progress.
+    ///
+    /// Specification: *Tasks extension*.
+    #[must_use]
+    pub fn task(mut self) -> Self {
+        self.tasks.get_or_insert_default();
+        self
+    }
+
+    /// The same for one that begins in the call, and is a task once its handler says so
+    /// ([`Context::go_on_as_task`](crate::Context::go_on_as_task)): it may ask before, or find that there is little to do.
+    #[must_use]
+    pub fn task_when_told(mut self) -> Self {
+        self.tasks.get_or_insert_default().is_told = true;
+        self
+    }
+
+    /// Runs it as a task only: a client that knows of none gets the error that says so, and nothing runs.
+    #[must_use]
+    pub fn task_only(mut self) -> Self {
+        self.tasks.get_or_insert_default().is_all = true;
         self
     }
 

@@ -44,6 +44,8 @@ pub enum ClientCapability {
     ElicitationForm,
     /// The client shows web pages: `elicitation.url`.
     ElicitationUrl,
+    /// The client has the extension of that name.
+    Extension(&'static str),
 }
 
 impl ClientCapability {
@@ -56,7 +58,7 @@ impl ClientCapability {
         Self::ElicitationUrl,
     ];
 
-    /// The member's name; one within another is named after it and a dot.
+    /// The member's name; one within another is named after it and a dot, and an extension by itself.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,6 +68,7 @@ impl ClientCapability {
             Self::Elicitation => "elicitation",
             Self::ElicitationForm => "elicitation.form",
             Self::ElicitationUrl => "elicitation.url",
+            Self::Extension(name) => name,
         }
     }
 
@@ -76,17 +79,23 @@ impl ClientCapability {
         self.is_named(capabilities) || self == Self::ElicitationForm && names_no_mode()
     }
 
-    /// All that `capabilities` names.
+    /// All that `capabilities` names, of what the specification itself knows.
     pub(crate) fn named_in(capabilities: &ClientCapabilities) -> Vec<Self> {
         Self::ALL.into_iter().filter(|capability| capability.is_named(capabilities)).collect()
     }
 
     /// The member's name, and the name of the member within it.
     pub(crate) fn path(self) -> (&'static str, Option<&'static str>) {
+        if let Self::Extension(name) = self {
+            return ("extensions", Some(name));
+        }
         self.name().split_once('.').map_or((self.name(), None), |(outer, inner)| (outer, Some(inner)))
     }
 
     fn is_named(self, capabilities: &ClientCapabilities) -> bool {
+        if let Self::Extension(name) = self {
+            return capabilities.extensions.contains_key(name);
+        }
         let (outer, inner) = self.path();
         let member = match outer {
             "roots" => &capabilities.roots,

@@ -17,6 +17,7 @@ mod resource;
 mod roots;
 mod sampling;
 mod subscription;
+mod task;
 mod tool;
 mod trace;
 
@@ -46,5 +47,6 @@ pub use roots::{ListRootsResult, Root};
 pub(crate) use sampling::WrittenSampling;
 pub use sampling::{CreateMessageParams, CreateMessageResult, SamplingMessage};
 pub use subscription::{ListenParams, NotificationFilter};
+pub use task::{TASKS, Task, TaskParams, UpdateTaskParams};
 pub use tool::{CallToolParams, CallToolResult, ListToolsResult, PaginatedParams, ToolAnnotations, ToolDefinition};
 pub use trace::TraceContext;

@@ -23,6 +23,11 @@ pub struct NotificationFilter {
     /// When one of these resources changes.
     #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
+    /// When one of these tasks changes.
+    ///
+    /// Specification: *Tasks extension, Task Status Notifications*.
+    #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub task_ids: Vec<String>,
 }
 
 impl NotificationFilter {
@@ -60,16 +65,26 @@ impl NotificationFilter {
         self
     }
 
+    /// When that task changes.
+    #[must_use]
+    pub fn task(mut self, id: impl Into<String>) -> Self {
+        self.task_ids.push(id.into());
+        self
+    }
+
     /// What of it the other side agreed to, whatever else it says.
     pub(crate) fn within(self, agreed: Self) -> Self {
-        let agreed_uris: HashSet<_> = agreed.resource_subscriptions.into_iter().collect();
-        let mut uris = self.resource_subscriptions;
-        uris.retain(|uri| agreed_uris.contains(uri));
+        let both = |mut ours: Vec<String>, theirs: Vec<String>| {
+            let theirs: HashSet<_> = theirs.into_iter().collect();
+            ours.retain(|one| theirs.contains(one));
+            ours
+        };
         Self {
             tools_list_changed: self.tools_list_changed && agreed.tools_list_changed,
             prompts_list_changed: self.prompts_list_changed && agreed.prompts_list_changed,
             resources_list_changed: self.resources_list_changed && agreed.resources_list_changed,
-            resource_subscriptions: uris,
+            resource_subscriptions: both(self.resource_subscriptions, agreed.resource_subscriptions),
+            task_ids: both(self.task_ids, agreed.task_ids),
         }
     }
 
@@ -81,7 +96,8 @@ impl NotificationFilter {
             (self.resources_list_changed, Subject::Resources),
         ];
         let lists = lists.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, subject)| subject);
-        lists.chain(self.resource_subscriptions.iter().map(|uri| Subject::Resource(uri.as_str().into())))
+        let resources = self.resource_subscriptions.iter().map(|uri| Subject::Resource(uri.as_str().into()));
+        lists.chain(resources).chain(self.task_ids.iter().map(|id| Subject::Task(id.as_str().into())))
     }
 }
 

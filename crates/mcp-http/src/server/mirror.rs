@@ -2,11 +2,13 @@
 //!
 //! Specification: *Streamable HTTP, Request Metadata, Server Validation*.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName};
 use mcp_core::{
     Era, Exchange, Fault, MirrorPlan,
     jsonrpc::Raw,
-    method::{CallTool, Method},
+    method::{CallTool, CancelTask, GetPrompt, GetTask, Method, ReadResource, UpdateTask},
 };
 
 use crate::{
@@ -22,7 +24,7 @@ pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Faul
     let method = only(headers, &MCP_METHOD)?;
     headers::matches_plain(method, exchange.method()).map_err(|mismatch| fault("Mcp-Method", &mismatch))?;
     if let Some(name) = name(exchange) {
-        headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
+        headers::matches(only(headers, &MCP_NAME)?, &name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
     }
     Ok(())
 }
@@ -40,10 +42,11 @@ pub(super) fn arguments(headers: &HeaderMap, plan: &MirrorPlan, arguments: Optio
 }
 
 /// What `Mcp-Name` mirrors. A body without it is for the method to refuse.
-fn name(exchange: &Exchange) -> Option<&str> {
+fn name(exchange: &Exchange) -> Option<Cow<'_, str>> {
     match exchange.method() {
-        CallTool::NAME | "prompts/get" => exchange.name(),
-        "resources/read" => exchange.uri(),
+        CallTool::NAME | GetPrompt::NAME => exchange.name().map(Cow::Borrowed),
+        ReadResource::NAME => exchange.uri().map(Cow::Borrowed),
+        GetTask::NAME | UpdateTask::NAME | CancelTask::NAME => exchange.task_id().map(|id| Cow::Owned(id.to_string())),
         _ => None,
     }
 }

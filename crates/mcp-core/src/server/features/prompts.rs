@@ -26,7 +26,7 @@ pub(crate) fn get(core: &Core, mut exchange: Exchange) -> Result<Running, Fault>
     let (context, guard) = Context::new(exchange);
     let messages = entry.item.handler.get(context, arguments);
     let getting = guard.during(async move { finish(messages.await, revision) });
-    Ok(Running::new(core.handler_timeout(), Box::pin(getting)).asking(asking))
+    Ok(Running::new(core.handler_timeout(), Box::pin(getting)).of_call(asking))
 }
 
 /// Arguments are strings, whatever the prompt makes of them.

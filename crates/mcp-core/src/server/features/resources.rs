@@ -25,7 +25,7 @@ pub(crate) fn read(core: &Core, mut exchange: Exchange) -> Result<Running, Fault
     let (context, guard) = Context::new(exchange);
     let contents = start(context);
     let reading = guard.during(async move { finish(contents.await, &uri, about, revision) });
-    Ok(Running::new(core.handler_timeout(), Box::pin(reading)).asking(asking))
+    Ok(Running::new(core.handler_timeout(), Box::pin(reading)).of_call(asking))
 }
 
 /// The URI that is asked for.

@@ -1,6 +1,6 @@
 //! Server path 7 of 11: `tools/call`; `list.rs` beside this file answers `tools/list`. Before: `crates/mcp-core/src/server/dispatch.rs`. After: `crates/mcp-core/src/server/tool.rs`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use mcp_jsonrpc::{Raw, encode};
@@ -12,6 +12,7 @@ use crate::{
         dispatch::{Running, Timeout},
         registry::Entry,
         reply::Body,
+        task,
         tool::Outcome,
     },
     types::{CallToolResult, Content, Written},
@@ -34,8 +35,34 @@ pub(crate) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault
     if entry.item.handler.asks() {
         exchange.may_ask()?;
     }
-    let asking = exchange.replay.is_some().then(|| exchange.clone());
-    Ok(Running::new(timeout, entry.item.handler.call(exchange)).asking(asking))
+    let runs = runs(&entry, &exchange)?;
+    if runs != Runs::Here {
+        exchange.task = Some(Arc::default());
+    }
+    let of_call = (exchange.replay.is_some() || exchange.task.is_some()).then(|| exchange.clone());
+    let running = Running::new(timeout, entry.item.handler.call(exchange)).of_call(of_call);
+    Ok(if runs == Runs::AsTask { running.into_task() } else { running })
+}
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// In the call.
+    Here,
+    /// In the call, until it wants to go on as a task.
+    AtFirstHere,
+    AsTask,
+}
+
+/// Specification: *Tasks extension, Capability Negotiation*.
+fn runs(entry: &Entry<Tool>, exchange: &Exchange) -> Result<Runs, Fault> {
+    let Some(tasks) = entry.item.tasks else { return Ok(Runs::Here) };
+    match task::require(exchange) {
+        Ok(()) if tasks.is_told => Ok(Runs::AtFirstHere),
+        Ok(()) => Ok(Runs::AsTask),
+        Err(missing) if tasks.is_all => Err(missing),
+        Err(_) => Ok(Runs::Here),
+    }
 }
 
 /// Only modern requests mirror anything.

@@ -16,8 +16,14 @@ use crate::{
     hub::{Listener, Subject},
     lock::lock,
     method::{CoreMethod, notification},
-    server::{Core, Exchange, dispatch::Running, features::resources, reply::Body},
-    types::{ListenParams, NotificationFilter},
+    server::{
+        Core, Exchange,
+        dispatch::Running,
+        features::resources,
+        reply::Body,
+        task::{self, Tasks},
+    },
+    types::{ListenParams, NotificationFilter, Task},
 };
 
 /// How many streams are open, and whose.
@@ -76,17 +82,21 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
     }
     let asked = asked(core, &exchange)?;
     let open = core.subscriptions.open(exchange.principal().map(crate::Principal::digest), &core.limits)?;
-    let listener = core.hub.listener();
+    if !asked.task_ids.is_empty() {
+        task::require(&exchange)?;
+    }
+    let (listener, tasks) = (core.hub.listener(), core.tasks.clone());
     // From here on nothing is missed.
-    let agreed = agreed(core, &exchange, asked);
+    let mut agreed = agreed(core, &exchange, asked);
     agreed.subjects().for_each(|subject| listener.listen(subject));
     let (stopping, closing) = (core.stopping.clone(), exchange.closing.clone().unwrap_or_default());
     Ok(Running::new(
         None,
         Box::pin(async move {
             let _open = open;
+            agree_on_tasks(&tasks, &exchange, &listener, &mut agreed).await?;
             acknowledge(&exchange, &agreed);
-            let listening = tell(&exchange, &listener);
+            let listening = tell(&exchange, &tasks, &listener);
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
@@ -103,8 +113,8 @@ fn asked(core: &Core, exchange: &Exchange) -> Result<NotificationFilter, Fault> 
     let asked = params.ok_or_else(|| Fault::InvalidParams("`notifications` must say what to listen to".into()))?;
     let (most, longest, uris) =
         (core.limits.subscribed_uris, core.limits.uri_bytes, &asked.notifications.resource_subscriptions);
-    if uris.len() > most {
-        return Err(Fault::InvalidParams(format!("more than {most} resources in one subscription").into()));
+    if uris.len() > most || asked.notifications.task_ids.len() > most {
+        return Err(Fault::InvalidParams(format!("more than {most} resources or tasks in one subscription").into()));
     }
     if uris.iter().any(|uri| uri.len() > longest) {
         return Err(Fault::InvalidParams(format!("a URI to listen to is longer than {longest} bytes").into()));
@@ -121,7 +131,24 @@ fn agreed(core: &Core, exchange: &Exchange, asked: NotificationFilter) -> Notifi
         prompts_list_changed: asked.prompts_list_changed && core.offers(CoreMethod::ListPrompts),
         resources_list_changed: asked.resources_list_changed && has_resources,
         resource_subscriptions: asked.resource_subscriptions.into_iter().filter(is_readable).collect(),
+        task_ids: asked.task_ids,
     }
+}
+
+/// Leaves out the tasks that there are not, for whoever asks.
+async fn agree_on_tasks(
+    tasks: &Tasks,
+    exchange: &Exchange,
+    listener: &Listener,
+    agreed: &mut NotificationFilter,
+) -> Result<(), Fault> {
+    for id in std::mem::take(&mut agreed.task_ids) {
+        match task::owned(tasks, exchange, &id).await? {
+            Some(_) => agreed.task_ids.push(id),
+            None => listener.ignore(&Subject::Task(id.into())),
+        }
+    }
+    Ok(())
 }
 
 /// Tells the client what it will be told of: before all else, even where there will be nothing.
@@ -137,7 +164,7 @@ fn acknowledge(exchange: &Exchange, agreed: &NotificationFilter) {
 
 /// Tells the client what has changed, for as long as somebody listens. Until there is room, further changes are one with
 /// those that wait.
-async fn tell(exchange: &Exchange, listener: &Listener) {
+async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) {
     loop {
         std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
         exchange.outlet.room().await;
@@ -147,12 +174,19 @@ async fn tell(exchange: &Exchange, listener: &Listener) {
             _meta: Option<Raw>,
             #[serde(skip_serializing_if = "Option::is_none")]
             uri: Option<&'a str>,
+            #[serde(flatten, skip_serializing_if = "Option::is_none")]
+            task: Option<Task>,
         }
-        let uri = match &subject {
-            Subject::Resource(uri) => Some(&**uri),
-            _ => None,
+        let (uri, task) = match &subject {
+            Subject::Resource(uri) => (Some(&**uri), None),
+            Subject::Task(id) => match task::owned(tasks, exchange, id).await {
+                Ok(Some((id, record))) => (None, Some(Task::of(id, &record))),
+                // Its time is over.
+                _ => continue,
+            },
+            _ => (None, None),
         };
-        if !say(exchange, subject.method(), &Changed { _meta: subscription(exchange), uri }) {
+        if !say(exchange, subject.method(), &Changed { _meta: subscription(exchange), uri, task }) {
             return;
         }
     }

@@ -28,7 +28,7 @@ use crate::{
     server::{
         Core,
         keys::{Use, names_two},
-        reply::Body,
+        reply::{Body, ResultKind},
     },
 };
 
@@ -79,6 +79,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// The question as the client gets it.
+    pub(crate) fn raw(method: &str, params: &Raw) -> Raw {
+        Raw::assume_valid(format!(r#"{{"method":"{method}","params":{params}}}"#, params = params.as_str()).into())
+    }
+
     pub(crate) fn new(method: &'static str, params: Raw) -> Self {
         let fingerprint = fingerprint(method, &params);
         Self { method, params, fingerprint }
@@ -250,7 +255,7 @@ fn write(open: &BTreeMap<String, Asked>, state: &str) -> Result<Body, Fault> {
     }
     members.put_slice(br#""requestState":"#);
     encode::string(&mut members, state);
-    Ok(Body { members, asks: true, ..Body::default() })
+    Ok(Body { members, kind: ResultKind::InputRequired, ..Body::default() })
 }
 
 fn write_questions(members: &mut BytesMut, open: &BTreeMap<String, Asked>) {

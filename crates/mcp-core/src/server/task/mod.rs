@@ -1,0 +1,137 @@
+//! Calls that go on after they were answered: the client is told which task they are, and comes back for it.
+//!
+//! What is known of a task is its record, in a store; what runs of it is here.
+//!
+//! Specification: *Tasks extension*.
+
+mod methods;
+mod run;
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use futures_util::task::AtomicWaker;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::{
+    methods::{cancel, get, owned, require, update},
+    run::begin,
+};
+use crate::{
+    Fault,
+    hub::{Hub, Subject},
+    lock::lock,
+    store::{TaskId, TaskRecord, TaskStore},
+};
+
+/// The tasks of a server.
+pub(crate) struct Tasks {
+    store: Box<dyn TaskStore>,
+    hub: Arc<Hub>,
+    /// Those that run in this process.
+    live: Mutex<HashMap<TaskId, Arc<Live>>>,
+}
+
+/// What runs of a task.
+#[derive(Debug)]
+pub(crate) struct Live {
+    id: TaskId,
+    /// Its record has changed.
+    changed: Notify,
+    /// It is called off.
+    ended: CancellationToken,
+}
+
+/// How often a change is tried that others get in the way of.
+const TRIES: u32 = 64;
+
+impl Tasks {
+    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>) -> Self {
+        Self { store, hub: hub.clone(), live: Mutex::default() }
+    }
+
+    async fn load(&self, id: TaskId) -> Result<Option<TaskRecord>, Fault> {
+        self.store.load(id).await.map_err(broken)
+    }
+
+    /// Changes a task, whoever else does at the same time; `change` says whether it has. What it is then, if there is such a
+    /// task.
+    async fn change(
+        &self,
+        id: TaskId,
+        mut change: impl FnMut(&mut TaskRecord) -> bool + Send,
+    ) -> Result<Option<TaskRecord>, Fault> {
+        for _ in 0..TRIES {
+            let Some(mut record) = self.load(id).await? else { return Ok(None) };
+            if !change(&mut record) {
+                return Ok(Some(record));
+            }
+            if self.store.replace(id, record.clone()).await.map_err(broken)? {
+                self.hub.changed(&Subject::Task(id.to_string().into()));
+                return Ok(Some(record));
+            }
+        }
+        tracing::error!("a task changes so often that it could not be changed");
+        Err(Fault::Internal)
+    }
+
+    fn live(&self, id: TaskId) -> Option<Arc<Live>> {
+        lock(&self.live).get(&id).cloned()
+    }
+}
+
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tasks").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+fn broken(error: crate::Error) -> Fault {
+    tracing::error!(?error, "the store of tasks fails");
+    Fault::Internal
+}
+
+/// Now, in milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    since.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// Which task a call is, or that it may become one.
+#[derive(Debug, Default)]
+pub(crate) struct Tasking {
+    is_wanted: AtomicBool,
+    live: OnceLock<Arc<Live>>,
+    /// Whoever polls the handler.
+    runner: AtomicWaker,
+}
+
+impl Tasking {
+    /// The task that it is.
+    pub(crate) fn live(&self) -> Option<&Arc<Live>> {
+        self.live.get()
+    }
+
+    /// Waits until it is one.
+    pub(crate) async fn become_task(&self) {
+        self.is_wanted.store(true, Ordering::Release);
+        self.runner.wake();
+        // Whoever runs it next polls it anew.
+        poll_fn(|_| if self.live.get().is_some() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Whether it is to become one now.
+    pub(crate) fn is_wanted(&self, cx: &std::task::Context<'_>) -> bool {
+        self.runner.register(cx.waker());
+        self.is_wanted.load(Ordering::Acquire) && self.live.get().is_none()
+    }
+}
