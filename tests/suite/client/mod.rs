@@ -34,6 +34,7 @@ mod sse;
 mod sse_listen;
 mod sse_resume;
 mod stdio;
+mod tasks;
 mod tolerance;
 mod tools;
 

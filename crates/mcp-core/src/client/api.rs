@@ -196,9 +196,13 @@ impl Client {
         arguments: impl Serialize,
         mut options: CallOptions,
     ) -> Result<CallToolResult, Error> {
-        let params = CallToolParams { name: name.to_owned(), arguments: arguments_of(&arguments)? };
+        let params = self.tool_params(name, &arguments)?;
         options.mirrored = self.mirrored(&params);
         self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
+    }
+
+    pub(super) fn tool_params(&self, name: &str, arguments: &impl Serialize) -> Result<CallToolParams, Error> {
+        Ok(CallToolParams { name: name.to_owned(), arguments: arguments_of(arguments)? })
     }
 
     /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.

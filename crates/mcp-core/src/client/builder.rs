@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use mcp_jsonrpc::Raw;
+
 use crate::{
     Client, Error, Limits, Revision, Revisions,
     client::{
@@ -12,7 +14,9 @@ use crate::{
         route::{Hearing, Router},
     },
     observer::{Observer, Observers},
-    types::{CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Implementation, LogMessage, Root},
+    types::{
+        CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Implementation, LogMessage, Root, TASKS,
+    },
 };
 
 /// A [`Client`] in the making.
@@ -156,6 +160,23 @@ impl ClientBuilder {
     /// anybody else is under way.
     pub fn pass_questions(mut self) -> Self {
         self.handlers.passes = true;
+        self
+    }
+
+    /// Lets servers answer calls with tasks, which this client comes back for: by itself where a call is awaited, or by its
+    /// [handle](crate::client::TaskHandle) where it [is not](Client::call_as_task).
+    ///
+    /// Specification: *Tasks extension*.
+    pub fn tasks(self) -> Self {
+        self.extension(TASKS, Raw::empty_object())
+    }
+
+    /// Says that the client has an extension of the protocol, with settings that are an object. What the server has is in its
+    /// [capabilities](Client::server_capabilities). Only the modern era has extensions.
+    ///
+    /// Specification: *Overview, Extensions*.
+    pub fn extension(mut self, name: impl Into<String>, settings: Raw) -> Self {
+        self.handlers.extensions.insert(name.into(), settings);
         self
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Handlers {
     /// Questions are whoever's the call is that they are about, so that anything may be asked.
     pub(super) passes: bool,
     pub(super) visits: Arc<Visits>,
+    /// The extensions of the protocol that the application has, and their settings.
+    pub(super) extensions: BTreeMap<String, Raw>,
 }
 
 /// A handler with its type erased.
@@ -62,6 +64,7 @@ impl Handlers {
             roots: object(roots.into()).filter(|_| passes || self.roots.is_some()),
             sampling: object(sampling.into()).filter(|_| passes || self.sample.is_some()),
             elicitation: (!modes.is_empty()).then(|| format!("{{{}}}", modes.join(","))).and_then(object),
+            extensions: if era == Era::Modern { self.extensions.clone() } else { BTreeMap::new() },
             ..ClientCapabilities::default()
         }
     }

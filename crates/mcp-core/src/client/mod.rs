@@ -19,6 +19,7 @@ mod renewal;
 mod result;
 mod rounds;
 mod route;
+mod tasks;
 mod transport;
 mod visits;
 
@@ -30,5 +31,6 @@ pub use connect::Verdict;
 pub use duplex::{Connector, Duplex, OneWire};
 pub use listen::{Changed, ListenEnd, Subscription};
 pub use lists::Page;
+pub use tasks::{Called, TaskHandle};
 pub use tokio_util::sync::CancellationToken;
 pub use transport::{Agreed, Inbox, Incoming, IntoTransport, Outgoing, Replies, Transport, about_request};

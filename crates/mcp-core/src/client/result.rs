@@ -5,7 +5,13 @@ use std::any::{Any, TypeId};
 use mcp_jsonrpc::{ByteString, Members, Raw, Response};
 use serde::de::DeserializeOwned;
 
-use crate::{Blame, Era, Error, ErrorKind, client::input::InputRequired, method::Method, shown, types::CallToolResult};
+use crate::{
+    Blame, Era, Error, ErrorKind,
+    client::input::InputRequired,
+    method::{CallTool, Method},
+    shown,
+    types::{CallToolResult, Task},
+};
 
 /// What a server answers a request with.
 #[derive(Debug)]
@@ -14,6 +20,8 @@ pub(crate) enum Answer {
     Complete(Raw),
     /// It wants to know something first.
     InputRequired(InputRequired),
+    /// It is a task from now on.
+    Task(Box<Task>),
 }
 
 /// The answer to the method that was called, or the error that it was answered with.
@@ -27,6 +35,10 @@ pub(crate) fn answer<M: Method>(response: Response, era: Era) -> Result<Answer, 
             }
             Ok(_) => Err(invalid("the server wants input and does not say which")),
             Err(error) => Err(misshapen("what the server wants to know does not have its shape".into(), error)),
+        },
+        Some("task") if M::NAME == CallTool::NAME => match result.decode() {
+            Ok(task) => Ok(Answer::Task(task)),
+            Err(error) => Err(misshapen("the task that the call has become does not have its shape".into(), error)),
         },
         Some(other) => {
             let message = format!("the result is of the type '{}', which this client does not handle", shown(other));
@@ -44,7 +56,7 @@ pub(crate) fn decode<M: Method>(result: &Raw) -> Result<M::Result, Error> {
 pub(crate) fn read<M: Method>(response: Response, era: Era) -> Result<M::Result, Error> {
     match answer::<M>(response, era)? {
         Answer::Complete(result) => decode::<M>(&result),
-        Answer::InputRequired(_) => Err(invalid("the server wants input where it may not ask")),
+        Answer::InputRequired(_) | Answer::Task(_) => Err(invalid("the server wants input where it may not ask")),
     }
 }
 
@@ -96,7 +108,6 @@ fn misfit(tool: &str, text: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::CallTool;
 
     fn response(result: &str) -> Response {
         Response::new(1u64.into(), Ok(Raw::parse(result).unwrap()))

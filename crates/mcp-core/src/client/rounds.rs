@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::{
     Blame, BoxFuture, Client, Era, Error, ErrorKind, Tool,
     client::{
-        CallOptions,
+        CallOptions, CancellationToken,
         call::Ask,
         input::{Input, InputRequired, visits_required},
         remote::Whose,
@@ -21,8 +21,29 @@ use crate::{
     hub::Subject,
     mcp_code,
     method::{CallTool, Method},
-    types::CallToolParams,
+    types::{CallToolParams, Task},
 };
+
+/// What all rounds of a call came to.
+pub(super) enum Outcome {
+    Complete(Raw),
+    Task(Box<Task>),
+}
+
+/// What is given up fails at once.
+async fn unless_cancelled<T>(
+    token: Option<CancellationToken>,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match token {
+        None => call.await,
+        Some(token) => tokio::select! {
+            biased;
+            () = token.cancelled() => Err(Error::new(ErrorKind::RequestCancelled, "the call was given up")),
+            outcome = call => outcome,
+        },
+    }
+}
 
 impl Client {
     pub(crate) async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
@@ -37,25 +58,38 @@ impl Client {
         result::decode::<M>(&self.result_of::<M>(ask, options).await?)
     }
 
-    /// The result, as it came.
+    /// The result, as it came. A task is driven to its end.
     pub(super) async fn result_of<M: Method>(
         &self,
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<Raw, Error> {
-        options.log_level = options.log_level.or_else(|| self.0.listening.log_level());
-        match options.cancel.clone() {
-            None => self.kept_or_asked::<M>(ask, options).await,
-            Some(token) => tokio::select! {
-                biased;
-                () = token.cancelled() => Err(Error::new(ErrorKind::RequestCancelled, "the call was given up")),
-                result = self.kept_or_asked::<M>(ask, options) => result,
-            },
-        }
+        let (token, at_most) = (options.cancel.clone(), options.at_most);
+        unless_cancelled(token, async {
+            match self.kept_or_asked::<M>(ask, options).await? {
+                Outcome::Complete(result) => Ok(result),
+                Outcome::Task(task) => self.driven(*task, at_most).await,
+            }
+        })
+        .await
+    }
+
+    /// The result, or the task that the call has become.
+    pub(super) async fn outcome_of<M: Method>(
+        &self,
+        ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<Outcome, Error> {
+        unless_cancelled(options.cancel.clone(), self.kept_or_asked::<M>(ask, options)).await
     }
 
     /// An answer that is still good, or a new one.
-    async fn kept_or_asked<M: Method>(&self, ask: Ask<'_, M::Params>, options: &mut CallOptions) -> Result<Raw, Error> {
+    async fn kept_or_asked<M: Method>(
+        &self,
+        ask: Ask<'_, M::Params>,
+        options: &mut CallOptions,
+    ) -> Result<Outcome, Error> {
+        options.log_level = options.log_level.or_else(|| self.0.listening.log_level());
         // Only answers of the modern era say how long they are good.
         let cache = self.0.settings.keeps().filter(|_| self.revision().era() == Era::Modern);
         let Some(cache) = cache else { return Ok(self.rounds::<M>(ask, options).await?.0) };
@@ -63,14 +97,14 @@ impl Client {
             Error::caused(ErrorKind::InvalidParams, "the parameters cannot be written as JSON", error)
         })?;
         match cache.find(M::NAME, &params) {
-            Some(Ok(kept)) => Ok(kept),
+            Some(Ok(kept)) => Ok(Outcome::Complete(kept)),
             Some(Err(asked)) => {
-                let (result, rounds) = self.rounds::<M>(ask, options).await?;
+                let (outcome, rounds) = self.rounds::<M>(ask, options).await?;
                 // What the user answered is not part of what was asked.
-                if rounds == 0 {
-                    cache.keep(asked, &result);
+                if let (Outcome::Complete(result), 0) = (&outcome, rounds) {
+                    cache.keep(asked, result);
                 }
-                Ok(result)
+                Ok(outcome)
             }
             None => Ok(self.rounds::<M>(ask, options).await?.0),
         }
@@ -81,11 +115,12 @@ impl Client {
         &self,
         mut ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
-    ) -> Result<(Raw, u32), Error> {
+    ) -> Result<(Outcome, u32), Error> {
         let most = self.limits().input_rounds;
         for round in 0..=most {
             match self.round::<M>(&ask, options).await {
-                Ok(Answer::Complete(result)) => return Ok((result, round)),
+                Ok(Answer::Complete(result)) => return Ok((Outcome::Complete(result), round)),
+                Ok(Answer::Task(task)) => return Ok((Outcome::Task(task), round)),
                 Ok(Answer::InputRequired(asked)) => ask.input = self.answered(asked).await?,
                 // Whoever else made the call is the one to be sent there, and gets the error.
                 Err(error) if !matches!(options.whose, Whose::Ours) => return Err(error),
@@ -148,7 +183,7 @@ impl Client {
         }
     }
 
-    async fn answered(&self, asked: InputRequired) -> Result<Input, Error> {
+    pub(super) async fn answered(&self, asked: InputRequired) -> Result<Input, Error> {
         asked.answered(&self.0.settings.handlers, self.revision(), self.limits()).await
     }
 

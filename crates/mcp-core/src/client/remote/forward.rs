@@ -23,7 +23,7 @@ use crate::{
     mcp_code,
     method::{Method, question},
     types::{
-        ClientCapabilities, ClientCapability, CreateMessageParams, ElicitParams, ListRootsResult, Progress,
+        ClientCapabilities, ClientCapability, CreateMessageParams, ElicitParams, ListRootsResult, Progress, TASKS,
         WrittenSampling,
     },
 };
@@ -87,11 +87,15 @@ async fn forward_modern<M: Method>(
     mirrored: Mirrored,
 ) -> Result<Raw, ToolError> {
     let mut options = options(context, &Arc::new(Mutex::new(context.clone())));
-    (options.capabilities, options.mirrored) = (Some(Raw::encode(&context.client_capabilities())?), mirrored);
+    let mut capabilities = context.client_capabilities();
+    // A task there would be none of the caller's, who knows only the tasks of this server.
+    capabilities.extensions.remove(TASKS);
+    (options.capabilities, options.mirrored) = (Some(Raw::encode(&capabilities)?), mirrored);
     for round in 0..=client.limits().input_rounds {
         let mut complete = None;
         let answering = async || match client.round::<M>(&ask, &mut options).await.map_err(passed)? {
             Answer::InputRequired(asked) => Ok(asked),
+            Answer::Task(_) => Err(ToolError::new("The server made a task of a call that may be none")),
             Answer::Complete(result) => {
                 // Not to be remembered: nothing comes behind it.
                 complete = Some(result);

@@ -1,0 +1,274 @@
+//! Calls that a server answers with a task: the client comes back for the result, and answers what the task asks meanwhile.
+//!
+//! Specification: *Tasks extension*.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
+
+use mcp_jsonrpc::{ByteString, Raw};
+use serde::Serialize;
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    Blame, BoxFuture, Client, Error, ErrorKind,
+    client::{
+        CallOptions, Subscription,
+        call::Ask,
+        input::{InputRequest, InputRequired},
+        rounds::Outcome,
+    },
+    method::{CallTool, CancelTask, GetTask, UpdateTask},
+    store::TaskStatus,
+    types::{CallToolResult, NotificationFilter, Task, TaskParams, UpdateTaskParams},
+};
+
+/// What a tool's call came to at first.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Called {
+    /// Its result.
+    Done(CallToolResult),
+    /// A task, which is to be come back for.
+    Task(TaskHandle),
+}
+
+/// A task of a server. Its [id](Self::id) is all there is to keep of it: with it the same client, or another one after a
+/// restart, goes on where this one was ([`Client::task`]). Dropping the handle changes nothing.
+#[derive(Debug, Clone)]
+pub struct TaskHandle {
+    client: Client,
+    id: String,
+}
+
+impl Client {
+    /// The task of that id, which [`call_as_task`](Self::call_as_task) gave once.
+    #[must_use]
+    pub fn task(&self, id: impl Into<String>) -> TaskHandle {
+        TaskHandle { client: self.clone(), id: id.into() }
+    }
+
+    /// Calls a tool, and waits for its result only where the server does not make a task of the call. The client must have
+    /// said that it knows what a task is ([`ClientBuilder::tasks`](crate::ClientBuilder::tasks)).
+    ///
+    /// ```
+    /// use mcp_core::client::Called;
+    ///
+    /// # async fn example(client: mcp_core::Client) -> Result<(), mcp_core::Error> {
+    /// let result = match client.call_as_task("render", serde_json::json!({ "frames": 9000 })).await? {
+    ///     Called::Task(task) => {
+    ///         println!("come back for {}", task.id());
+    ///         task.wait().await?
+    ///     }
+    ///     Called::Done(result) => result,
+    ///     _ => return Ok(()),
+    /// };
+    /// println!("{}", result.to_text());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn call_as_task(&self, name: &str, arguments: impl Serialize) -> Result<Called, Error> {
+        self.call_as_task_with(name, arguments, CallOptions::new()).await
+    }
+
+    /// The same, with options. They are about the call, and not about what follows.
+    ///
+    /// # Errors
+    /// As [`call_raw`](Self::call_raw).
+    pub async fn call_as_task_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        mut options: CallOptions,
+    ) -> Result<Called, Error> {
+        let params = self.tool_params(name, &arguments)?;
+        options.mirrored = self.mirrored(&params);
+        match self.outcome_of::<CallTool>(Ask::named(&params, name), &mut options).await? {
+            Outcome::Complete(result) => crate::client::result::decode::<CallTool>(&result).map(Called::Done),
+            Outcome::Task(task) => Ok(Called::Task(self.task(task.task_id))),
+        }
+    }
+
+    /// Drives a task that a call has become to its end; it is called off if that is given up. Boxed, as asking for a task is a
+    /// call too.
+    pub(super) fn driven(&self, task: Task, at_most: Option<Duration>) -> BoxFuture<'_, Result<Raw, Error>> {
+        let at_most = at_most.unwrap_or(self.limits().request_timeout_max);
+        let mut driver = Driver::new(self.task(task.task_id.clone()));
+        driver.cancels = true;
+        Box::pin(async move {
+            timeout(at_most, driver.run(task)).await.unwrap_or_else(|_| {
+                let after = at_most.as_millis();
+                let message = format!("the task did not come to its end within {after} ms; it is called off");
+                Err(Error::new(ErrorKind::Timeout, message))
+            })
+        })
+    }
+}
+
+impl TaskHandle {
+    /// What names the task, to be kept.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How far it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidParams`] where the server does not have it, or not any more; otherwise as any call.
+    pub async fn get(&self) -> Result<Task, Error> {
+        let params = TaskParams { task_id: self.id.clone() };
+        self.client.request_with::<GetTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await
+    }
+
+    /// The same, and again where the server does not answer: that is harmless.
+    async fn look(&self) -> Result<Task, Error> {
+        let mut tries = 1;
+        loop {
+            match self.get().await {
+                Err(error) if error.blame() == Blame::Transport && tries < TRIES => {
+                    tries += 1;
+                    sleep(INTERVAL).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Tells it what it wants to know, by the keys of its [`input_requests`](Task::input_requests). [`wait`](Self::wait) does
+    /// that by itself.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn update(&self, answers: BTreeMap<String, Raw>) -> Result<(), Error> {
+        let params = UpdateTaskParams { task_id: self.id.clone(), input_responses: answers };
+        self.client.request_with::<UpdateTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
+    }
+
+    /// Calls it off. It may come to another end all the same.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn cancel(&self) -> Result<(), Error> {
+        let params = TaskParams { task_id: self.id.clone() };
+        self.client.request_with::<CancelTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
+    }
+
+    /// Waits for its result, however long that takes, and answers what it asks with the client's handlers. Whoever stops
+    /// waiting leaves it as it is.
+    ///
+    /// # Errors
+    /// As [`Client::call_raw`]; [`ErrorKind::RequestCancelled`] where it was called off. A server that does not answer is asked
+    /// again a few times.
+    pub async fn wait(&self) -> Result<CallToolResult, Error> {
+        let mut driver = Driver::new(self.clone());
+        let task = self.look().await?;
+        crate::client::result::decode::<CallTool>(&driver.run(task).await?)
+    }
+}
+
+/// Whoever waits for a task.
+struct Driver {
+    task: TaskHandle,
+    answered: HashSet<String>,
+    /// Changes, once the server was asked for them and agreed.
+    changes: Option<Subscription>,
+    has_asked: bool,
+    /// Whether it is called off if this ends before.
+    cancels: bool,
+}
+
+/// How often to ask where the server does not say, and the bounds of what it says.
+const INTERVAL: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How often to ask where the server tells of changes by itself.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// How often a server is asked again that does not answer.
+const TRIES: u32 = 5;
+
+impl Driver {
+    fn new(task: TaskHandle) -> Self {
+        Self { task, answered: HashSet::new(), changes: None, has_asked: false, cancels: false }
+    }
+
+    async fn run(&mut self, mut task: Task) -> Result<Raw, Error> {
+        loop {
+            if task.status.is_terminal() {
+                self.cancels = false;
+                return outcome(task);
+            }
+            if task.status == TaskStatus::InputRequired {
+                self.answer(&task).await?;
+            }
+            self.wait(&task).await;
+            task = self.task.look().await?;
+        }
+    }
+
+    /// Each question is answered once, however often it is seen.
+    async fn answer(&mut self, task: &Task) -> Result<(), Error> {
+        let new = task.input_requests.iter().filter(|(key, _)| !self.answered.contains(*key));
+        let asked: BTreeMap<ByteString, InputRequest> =
+            new.filter_map(|(key, request)| Some((key.as_str().into(), request.decode().ok()?))).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        self.answered.extend(asked.keys().map(ToString::to_string));
+        let client = &self.task.client;
+        let input = client.answered(InputRequired { input_requests: Some(asked), request_state: None }).await?;
+        let answers = input.responses.and_then(|answers| answers.decode().ok()).unwrap_or_default();
+        self.task.update(answers).await
+    }
+
+    /// Waits until it is worthwhile to look again.
+    async fn wait(&mut self, task: &Task) {
+        let interval = task.poll_interval_ms.map_or(INTERVAL, Duration::from_millis).clamp(SHORTEST, LONGEST);
+        match &mut self.changes {
+            None => sleep(interval).await,
+            Some(changes) => {
+                let change = timeout(interval.max(SELDOM), changes.next()).await;
+                if matches!(change, Ok(None)) {
+                    self.changes = None;
+                }
+            }
+        }
+        self.listen().await;
+    }
+
+    /// Has the server tell of changes, if it does: once for each task that takes long enough.
+    async fn listen(&mut self) {
+        if std::mem::replace(&mut self.has_asked, true) {
+            return;
+        }
+        let listening = self.task.client.listen(NotificationFilter::new().task(&self.task.id)).await;
+        self.changes = listening.ok().filter(|changes| !changes.acknowledged().task_ids.is_empty());
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let (true, Ok(runtime)) = (self.cancels, Handle::try_current()) {
+            let task = self.task.clone();
+            runtime.spawn(async move { task.cancel().await });
+        }
+    }
+}
+
+fn outcome(task: Task) -> Result<Raw, Error> {
+    let invalid =
+        || Error::new(ErrorKind::ProtocolInvalid, "a task has ended and does not say how").blaming(Blame::Peer);
+    match task.status {
+        TaskStatus::Completed => task.result.ok_or_else(invalid),
+        TaskStatus::Failed => Err(task.error.map_or_else(invalid, Error::from_object)),
+        _ => Err(Error::new(ErrorKind::RequestCancelled, "the task was called off")),
+    }
+}

@@ -1,0 +1,257 @@
+//! Calls that become tasks: awaited as any other, or come back for.
+//!
+//! Specification: *Tasks extension*.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_http::Routes;
+use mcp_suite::{
+    Blame, ClientBuilder, ErrorKind, Server, Tool, ToolError,
+    client::{CallOptions, Called, CancellationToken, TaskHandle},
+    store::TaskStatus,
+    types::{ElicitParams, ElicitResult, NotificationFilter},
+    ws::Ws,
+};
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::{
+    http::Served,
+    peer::memory::{rest, serve},
+    ws::Served as WsServed,
+};
+
+/// A client that knows what a task is, and whose user agrees to everything; and how often that one was asked.
+fn coming_back() -> (ClientBuilder, Arc<AtomicUsize>) {
+    let asked = Arc::<AtomicUsize>::default();
+    let counted = asked.clone();
+    let client = Client::builder(implementation!()).tasks().on_elicit(move |asked: ElicitParams| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let wants_name = asked.message.starts_with("Who");
+            ElicitResult::accept(if wants_name { json!({ "name": "Ada" }) } else { json!({ "confirm": true }) })
+        }
+    });
+    (client, asked)
+}
+
+/// What the tools that run as tasks come to, awaited like any other.
+async fn awaits(client: &Client, asked: &AtomicUsize) {
+    let call = async |name: &str, arguments: Value| soon(client.call::<String>(name, arguments)).await;
+    let slow = call("slow_compute", json!({ "seconds": 0.1, "label": "it" })).await;
+    assert_eq!(slow.unwrap(), "it took 0.1 s");
+    assert_eq!(call("confirm_delete", json!({ "filename": "f" })).await.unwrap(), "f is deleted");
+    assert_eq!(call("multi_input", json!({})).await.unwrap(), "Ada says true");
+    assert_eq!(call("test_tool_with_task", json!({})).await.unwrap(), "Hello, Ada, from a task");
+    assert_eq!(asked.swap(0, Ordering::SeqCst), 4);
+    let failed = call("failing_job", json!({})).await.unwrap_err();
+    assert_eq!((failed.kind(), failed.to_string()), (ErrorKind::HandlerFailed, "The job failed".into()));
+    let broken = call("protocol_error_job", json!({})).await.unwrap_err();
+    assert_eq!((broken.kind(), broken.blame()), (ErrorKind::InternalError, Blame::Peer));
+    assert_eq!(call("greet", json!({ "name": "Ada" })).await.unwrap(), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn a_call_that_becomes_a_task_is_awaited_like_any_other_on_every_wire() {
+    let server = everything_server::server;
+    let (client, asked) = coming_back();
+    awaits(&client.connect(server()).await.unwrap(), &asked).await;
+    let (client, asked) = coming_back();
+    let ws = WsServed::start(server()).await;
+    awaits(&client.connect(Ws::new(ws.url())).await.unwrap(), &asked).await;
+    let (client, asked) = coming_back();
+    let served = Served::with(Routes::new(server()), "127.0.0.1").await;
+    let http = Http::new(format!("http://{}/mcp", served.address));
+    awaits(&client.connect(http).await.unwrap(), &asked).await;
+}
+
+async fn begun(client: &Client, name: &str, arguments: Value) -> TaskHandle {
+    match soon(client.call_as_task(name, arguments)).await.unwrap() {
+        Called::Task(task) => task,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Its id is all that is to be kept of a task.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_come_back_for_by_another_client() {
+    let server = everything_server::server();
+    let first = coming_back().0.connect(server.clone()).await.unwrap();
+    let task = begun(&first, "slow_compute", json!({ "seconds": 600, "label": "it" })).await;
+    let (id, begun_at) = (task.id().to_owned(), Instant::now());
+    assert_eq!(task.get().await.unwrap().status, TaskStatus::Working);
+    first.disconnect().await;
+    let second = coming_back().0.connect(server.clone()).await.unwrap();
+    let result = second.task(&id).wait().await.unwrap();
+    assert_eq!(result.to_text(), "it took 600 s");
+    assert!(begun_at.elapsed() < Duration::from_secs(601), "it is told of, and not only asked for seldom");
+    assert_eq!(second.task(&id).wait().await.unwrap(), result, "as often as one likes");
+    let unknown = second.task("0".repeat(32)).get().await.unwrap_err();
+    assert_eq!((unknown.kind(), unknown.blame()), (ErrorKind::InvalidParams, Blame::Peer));
+    // A tool that is no task, and a client that knows of none.
+    assert!(matches!(second.call_as_task("greet", json!({ "name": "x" })).await.unwrap(), Called::Done(_)));
+    let plain = Client::connect(server).await.unwrap();
+    let outcome = plain.call_as_task("slow_compute", json!({ "seconds": 0, "label": "it" })).await.unwrap();
+    assert!(matches!(outcome, Called::Done(_)));
+    let refused = plain.call_raw("failing_job", ()).await.unwrap_err();
+    assert_eq!(refused.object().unwrap().code, -32021);
+}
+
+/// Says when it is dropped.
+struct OnDrop(Arc<AtomicUsize>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_an_awaited_task_calls_it_off() {
+    let dropped = Arc::<AtomicUsize>::default();
+    let in_handler = dropped.clone();
+    let forever = move || {
+        let guard = OnDrop(in_handler.clone());
+        async move {
+            let _guard = guard;
+            sleep(Duration::from_secs(3000)).await;
+            Ok::<_, ToolError>(())
+        }
+    };
+    let server = Server::builder(implementation!()).tool(Tool::new("forever", forever).task()).build();
+    let client = coming_back().0.connect(server).await.unwrap();
+    let over = async |times: usize| {
+        while dropped.load(Ordering::SeqCst) < times {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // By its time, by a token, by being dropped.
+    let options = || CallOptions::new().at_most(Duration::from_secs(20));
+    let late = client.call_with::<()>("forever", (), options()).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
+    soon(over(1)).await;
+    let token = CancellationToken::new();
+    let call = client.call_with::<()>("forever", (), options().cancel_with(token.clone()));
+    let (given_up, ()) = tokio::join!(call, async {
+        sleep(Duration::from_secs(5)).await;
+        token.cancel();
+    });
+    assert_eq!(given_up.unwrap_err().kind(), ErrorKind::RequestCancelled);
+    soon(over(2)).await;
+    assert!(tokio::time::timeout(Duration::from_secs(5), client.call::<()>("forever", ())).await.is_err());
+    soon(over(3)).await;
+    // Whoever has a handle decides.
+    let task = begun(&client, "forever", json!({})).await;
+    assert!(tokio::time::timeout(Duration::from_secs(5), task.wait()).await.is_err());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((dropped.load(Ordering::SeqCst), task.get().await.unwrap().status), (3, TaskStatus::Working));
+    task.cancel().await.unwrap();
+    soon(over(4)).await;
+    assert_eq!(task.wait().await.unwrap_err().kind(), ErrorKind::RequestCancelled);
+}
+
+/// A server that makes a task of each call, and answers `tasks/get` with these, one after another, and so on with the last.
+fn scripted(states: Vec<Value>) -> ScriptedPeer {
+    let seen = AtomicUsize::new(0);
+    let task = json!({ "taskId": "t-1", "createdAt": "", "lastUpdatedAt": "", "ttlMs": null, "pollIntervalMs": 0 });
+    let with = move |members: &Value| {
+        let mut task = task.clone();
+        let members = members.as_object().unwrap().clone();
+        task.as_object_mut().unwrap().extend(members);
+        task
+    };
+    ScriptedPeer::modern([
+        serve(move |message| {
+            let result = match message["method"].as_str().unwrap_or_default() {
+                "tools/call" => with(&json!({ "resultType": "task", "status": "working" })),
+                "tasks/get" => {
+                    let state = &states[seen.fetch_add(1, Ordering::SeqCst).min(states.len() - 1)];
+                    let mut state = with(state);
+                    state["resultType"] = "complete".into();
+                    state
+                }
+                "tasks/update" | "tasks/cancel" => json!({ "resultType": "complete" }),
+                _ => return vec![json!({ "id": message["id"], "error": { "code": -32601, "message": "" } })],
+            };
+            vec![json!({ "id": message["id"], "result": result })]
+        }),
+        rest(),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_seen_often_is_answered_once() {
+    let question = json!({ "method": "elicitation/create", "params": {
+        "message": "Go on?", "requestedSchema": { "type": "object", "properties": { "confirm": { "type": "boolean" } } } } });
+    let asking = |keys: &[&str]| {
+        let requests: serde_json::Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), question.clone())).collect();
+        json!({ "status": "input_required", "inputRequests": requests })
+    };
+    let peer = scripted(vec![
+        asking(&["a"]),
+        asking(&["a"]),
+        asking(&["a", "b"]),
+        json!({ "status": "working" }),
+        json!({ "status": "completed", "result": text("b") }),
+    ]);
+    let (client, asked) = coming_back();
+    let client = client.connect(peer.clone()).await.unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    let updates: Vec<_> = peer.received().into_iter().filter(|seen| seen["method"] == "tasks/update").collect();
+    let answer = json!({ "action": "accept", "content": { "confirm": true } });
+    let told: Vec<_> = updates.iter().map(|update| update["params"]["inputResponses"].clone()).collect();
+    assert_eq!(told, [json!({ "a": answer.clone() }), json!({ "b": answer })]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ends_badly_is_an_error_that_says_how() {
+    for (state, kind) in [
+        (json!({ "status": "failed", "error": { "code": -32603, "message": "no" } }), ErrorKind::InternalError),
+        (json!({ "status": "failed" }), ErrorKind::ProtocolInvalid),
+        (json!({ "status": "completed" }), ErrorKind::ProtocolInvalid),
+        (json!({ "status": "cancelled" }), ErrorKind::RequestCancelled),
+        (json!({ "status": "levitating" }), ErrorKind::ProtocolInvalid),
+    ] {
+        let client = coming_back().0.connect(scripted(vec![state.clone()])).await.unwrap();
+        assert_eq!(soon(client.call::<String>("a", ())).await.unwrap_err().kind(), kind, "{state}");
+    }
+    // What the user cannot be asked ends the call, and calls the task off.
+    let question = json!({ "k": { "method": "roots/list" } });
+    let peer = scripted(vec![json!({ "status": "input_required", "inputRequests": question })]);
+    let client = coming_back().0.connect(peer.clone()).await.unwrap();
+    soon(client.call::<String>("a", ())).await.unwrap_err();
+    let called_off = async {
+        while !peer.methods().contains(&"tasks/cancel".to_owned()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon(called_off).await;
+}
+
+/// Only calls of tools become tasks.
+#[tokio::test(start_paused = true)]
+async fn a_task_in_place_of_another_result_is_invalid() {
+    let task = json!({ "resultType": "task", "taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttlMs": 1 });
+    let script = vec![expect(json!({ "method": "prompts/get" })), send(json!({ "id": "$id", "result": task }))];
+    let client = coming_back().0.connect(ScriptedPeer::modern(script)).await.unwrap();
+    assert_eq!(client.get_prompt("p", ()).await.unwrap_err().kind(), ErrorKind::ProtocolInvalid);
+}
+
+/// Whoever listens hears of a task that it may know of, until its end.
+#[tokio::test(start_paused = true)]
+async fn changes_of_a_task_can_be_listened_to() {
+    let client = coming_back().0.connect(everything_server::server()).await.unwrap();
+    let task = begun(&client, "slow_compute", json!({ "seconds": 5 })).await;
+    let filter = NotificationFilter::new().task(task.id()).task("0".repeat(32));
+    let mut changes = client.listen(filter).await.unwrap();
+    assert_eq!(changes.acknowledged().task_ids, [task.id()]);
+    assert_eq!(changes.next().await, Some(mcp_suite::client::Changed::Task(task.id().into())));
+    assert_eq!(task.get().await.unwrap().status, TaskStatus::Completed);
+}
