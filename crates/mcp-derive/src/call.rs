@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Ident, LitStr, Type};
+use syn::{Expr, Ident, LitStr, Type, ext::IdentExt};
 
 use crate::{
     expand::Function,
@@ -74,7 +74,7 @@ impl<'a> Call<'a> {
         let completer = argument.completer.as_ref()?;
         let name = argument.wire_name();
         let method = match completer {
-            syn::Expr::Field(field) if matches!(&*field.base, syn::Expr::Path(path) if path.path.is_ident("self")) => {
+            Expr::Field(field) if matches!(&*field.base, Expr::Path(path) if path.path.is_ident("self")) => {
                 &field.member
             }
             _ => return Some(quote!(.complete(#name, #completer))),
@@ -133,7 +133,7 @@ impl<'a> Call<'a> {
 
     fn elicit(&self, local: &Ident, form: &Type, message: &LitStr) -> TokenStream {
         let (context, family) = (&self.context, self.family);
-        let key = local.to_string();
+        let key = local.unraw().to_string();
         let message = if message.value().contains(['{', '}']) {
             // It names arguments, which only the expansion's own tokens see.
             let mut format = message.clone();

@@ -9,9 +9,9 @@ use syn::{Error, Ident, Result};
 pub(crate) struct Family(Ident);
 
 impl Family {
-    /// The facade comes first: whoever depends on both names its types by it.
+    /// The core comes first: a library may have the facade for its tests alone, which its manifest says to nobody who asks.
     pub(crate) fn find() -> Result<Self> {
-        let mut found = ["mcp-suite", "mcp-core"].into_iter().filter_map(|name| Some((name, crate_name(name).ok()?)));
+        let mut found = ["mcp-core", "mcp-suite"].into_iter().filter_map(|name| Some((name, crate_name(name).ok()?)));
         match found.next() {
             Some((_, FoundCrate::Name(name))) => Ok(Self::named(&name)),
             // Its examples and doctests name it as others do.

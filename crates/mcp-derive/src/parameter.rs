@@ -138,13 +138,18 @@ fn hygienic(mut name: Ident) -> Ident {
 /// What a parameter is goes by its type, as far as it is seen by its name.
 fn role(name: Option<&Ident>, ty: &Type, marks: Marks) -> Result<Role> {
     let role = match ty {
+        _ if marks.is_whole => Some(Role::Whole),
         Type::Reference(reference) => borrowed(reference)?,
         Type::ImplTrait(_) => return Err(Error::new_spanned(ty, "an argument has one type: write which")),
         _ => owned(ty, marks.ask.as_ref())?,
     };
-    match role {
-        None => argument(name, ty, marks),
-        Some(role) => marks.refuse(matches!(role, Role::Ask { .. })).map(|()| role),
+    // What has no name is no field.
+    match (role, name) {
+        (None, Some(name)) => argument(name, ty, marks),
+        (role, _) => {
+            let role = role.unwrap_or(Role::Whole);
+            marks.refuse(&role).map(|()| role)
+        }
     }
 }
 
@@ -193,16 +198,14 @@ fn optional(inner: &Type) -> Result<Option<Role>> {
     }
 }
 
-fn argument(name: Option<&Ident>, ty: &Type, marks: Marks) -> Result<Role> {
+fn argument(name: &Ident, ty: &Type, marks: Marks) -> Result<Role> {
     if let Some((attribute, _)) = &marks.ask {
         return Err(Error::new_spanned(attribute, format!("what is asked is an `Ask<{}>`", ty.to_token_stream())));
     }
-    let Some(name) = name.filter(|_| !marks.is_whole) else { return Ok(Role::Whole) };
-    let is_option = last(ty).is_some_and(|segment| segment.ident == "Option");
     Ok(Role::Argument(Argument {
         name: name.clone(),
         attributes: marks.field,
-        is_optional: is_option,
+        is_optional: last(ty).is_some_and(|segment| segment.ident == "Option"),
         default: marks.default,
         completer: marks.completer,
     }))
@@ -254,15 +257,16 @@ impl Marks {
         Ok(marks)
     }
 
-    /// What only an argument has, before what is none.
-    fn refuse(&self, may_ask: bool) -> Result<()> {
-        let asked = self.ask.as_ref().filter(|_| !may_ask).map(|(attribute, _)| attribute);
+    /// What only an argument of its own has, before what is none.
+    fn refuse(&self, role: &Role) -> Result<()> {
+        const MESSAGE: &str = "this is no argument of its own, and cannot have that";
+        let asked = self.ask.as_ref().filter(|_| !matches!(role, Role::Ask { .. })).map(|(attribute, _)| attribute);
         let said = self.field.iter().find(|attribute| !docs::is_doc(attribute));
         if let Some(attribute) = asked.or(said) {
-            return Err(Error::new_spanned(attribute, "this comes with the call, and is no argument"));
+            return Err(Error::new_spanned(attribute, MESSAGE));
         }
         match self.default.as_ref().or(self.completer.as_ref()) {
-            Some(value) => Err(Error::new_spanned(value, "this comes with the call, and is no argument")),
+            Some(value) => Err(Error::new_spanned(value, MESSAGE)),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! A crate that depends on `mcp-core` alone, under another name.
+//! A crate that depends on `mcp-suite` alone, under another name.
 
 use mcp::{Ask, Context, Server, ToolError, implementation, prompt, resource, tool};
 use std::sync::Arc;

@@ -67,6 +67,11 @@ async fn defaulted(#[arg(default = 1)] context: Context) -> Result<(), ToolError
 }
 
 #[tool]
+async fn whole_with_default(#[args] #[arg(default = form())] form: Form) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
 async fn renamed(#[serde(rename = "x")] who: Principal) -> Result<(), ToolError> {
     Ok(())
 }
