@@ -7,6 +7,7 @@
 
 mod budget;
 mod client;
+mod derive;
 mod duplex;
 mod fixture;
 mod http;

@@ -19,8 +19,15 @@ pub use mcp_test as test;
 #[cfg(any(feature = "ws-server", feature = "ws-client"))]
 pub use mcp_ws as ws;
 
+/// The examples of `mcp-derive`, which cannot depend on what it writes.
+#[cfg(all(doctest, feature = "derive"))]
+#[doc = include_str!("../../mcp-derive/README.md")]
+mod derive_readme {}
+
 /// What nearly every server or client names.
 pub mod prelude {
+    #[cfg(feature = "derive")]
+    pub use mcp_core::{Ask, prompt, resource, tool};
     pub use mcp_core::{
         Client, Context, Error, ErrorKind, Json, Server, Tool, ToolError, implementation, types::CallToolResult,
     };

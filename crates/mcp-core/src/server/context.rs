@@ -121,6 +121,14 @@ impl Context {
         self.0.exchange.principal()
     }
 
+    /// Who asks, for handlers that cannot do without.
+    ///
+    /// # Errors
+    /// When nothing in front of the server has made sure of it.
+    pub fn require_principal(&self) -> Result<&Principal, ToolError> {
+        self.principal().ok_or_else(|| ToolError::new("This needs to know who asks, and nobody has made sure of it"))
+    }
+
     /// The HTTP request that this one came in, or that its connection began with; `None` on other wires.
     #[must_use]
     pub fn request_head(&self) -> Option<&dyn RequestHead> {

@@ -1,6 +1,7 @@
 //! Server path 5 of 11 (without layers): the server itself; `Server::call` hands an exchange on. Before: `crates/mcp-core/src/server/modern/mod.rs` | `crates/mcp-core/src/server/legacy/mod.rs`. After: `crates/mcp-core/src/server/dispatch.rs`.
 
 mod accept;
+mod ask;
 mod batch;
 mod blocking;
 mod builder;
@@ -42,6 +43,7 @@ use std::{
 };
 
 pub use accept::Arrival;
+pub use ask::Ask;
 pub use blocking::BlockingHandler;
 pub use builder::ServerBuilder;
 pub use connection::{serve, serve_peer};

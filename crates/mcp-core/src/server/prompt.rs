@@ -1,9 +1,9 @@
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{collections::BTreeMap, fmt::Display, future::Future, str::FromStr, sync::Arc};
 
 use mcp_jsonrpc::Raw;
 
 use crate::{
-    BoxFuture, Context, Error, Revision, ToolError,
+    BoxFuture, Context, Error, Fault, Revision, ToolError,
     server::{
         completer::Completers,
         registry::{Listed, check, describes_itself, since},
@@ -71,10 +71,30 @@ impl PromptArguments {
         self.0.get(name).map(String::as_str)
     }
 
+    /// The argument of that name, read from its text.
+    ///
+    /// # Errors
+    /// An error that names the argument, where it is missing or cannot be read (-32602).
+    pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, ToolError> {
+        self.parse_optional(name)?.ok_or_else(|| misfit(name, "it is missing"))
+    }
+
+    /// The same of one that may be left out.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), where it is there.
+    pub fn parse_optional<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, ToolError> {
+        self.get(name).map(str::parse).transpose().map_err(|why| misfit(name, why))
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
+}
+
+fn misfit(name: &str, why: impl Display) -> ToolError {
+    ToolError::faulty(Fault::InvalidParams(format!("the argument `{name}`: {why}").into()))
 }
 
 /// What a prompt may return: a [`GetPromptResult`], messages, or a text that the user says.

@@ -1,7 +1,10 @@
 use std::{
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Arc,
 };
+
+use crate::ToolError;
 
 use super::path::{PathRefused, safe_join};
 
@@ -19,6 +22,22 @@ impl Variables {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// The value of that name, read from its text.
+    ///
+    /// # Errors
+    /// [`ToolError::not_found`] where it is missing or cannot be read: nothing stands behind such a URI.
+    pub fn parse<T: FromStr>(&self, name: &str) -> Result<T, ToolError> {
+        self.parse_optional(name)?.ok_or_else(ToolError::not_found)
+    }
+
+    /// The same of one that a URI may lack.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), where it is there.
+    pub fn parse_optional<T: FromStr>(&self, name: &str) -> Result<Option<T>, ToolError> {
+        self.get(name).map(str::parse).transpose().map_err(|_| ToolError::not_found())
     }
 
     /// Names and values, in the order of the template.
