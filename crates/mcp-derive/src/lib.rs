@@ -53,6 +53,7 @@ use crate::expand::Kind;
 /// | `validate_output` | `.validate_output(true)` |
 /// | `read_only`, `destructive`, `idempotent`, `open_world`, each with `= false` too | `.annotate(ToolAnnotations::default().read_only(true))` |
 /// | `asks(Form, …)` | `.asks::<Form>()`; each parameter `Ask<Form>` brings its own |
+/// | `task`, `task_when_told`, `task_only` | `.task()` and so on |
 /// | `blocking` | `Tool::blocking` of a `fn` that is not `async` |
 ///
 /// An argument's doc comment describes it in the schema. `#[serde(…)]` and `#[schemars(…)]` stand before it as before a

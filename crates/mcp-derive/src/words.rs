@@ -27,6 +27,8 @@ pub(crate) enum Takes {
     Hint,
     /// Types in parentheses: a call each.
     Types,
+    /// Nothing: the call of that name, which takes nothing.
+    Bare,
     /// Nothing: another constructor.
     Blocking,
 }
@@ -93,9 +95,10 @@ impl Words {
             (Takes::Types, Given::Types(types)) => {
                 self.calls.extend(types.iter().map(|form| quote!(.#name::<#form>())))
             }
+            (Takes::Bare, Given::Nothing) => self.calls.push(quote!(.#name())),
             (Takes::Blocking, Given::Nothing) => self.is_blocking = true,
             (Takes::Types, _) => return Err(write(&name, "(Type)")),
-            (Takes::Blocking, _) => return Err(write(&name, "")),
+            (Takes::Bare | Takes::Blocking, _) => return Err(write(&name, "")),
             _ => return Err(write(&name, " = …")),
         }
         Ok(())

@@ -127,6 +127,22 @@ async fn words() -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Takes long
+#[tool(task)]
+async fn long(seconds: u64) -> Result<String, ToolError> {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    Ok(format!("{seconds} s"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_says_so_runs_as_a_task() {
+    let client = mcp_suite::Client::builder(implementation!()).tasks();
+    let client = client.connect(builder().tool(long_tool()).build()).await.unwrap();
+    let called = client.call_as_task("long", json!({ "seconds": 100 })).await.unwrap();
+    let mcp_suite::client::Called::Task(task) = called else { panic!("{called:?}") };
+    assert_eq!(task.wait().await.unwrap().to_text(), "100 s");
+}
+
 fn object(title: &str) -> mcp_suite::jsonrpc::Raw {
     mcp_suite::jsonrpc::Raw::encode(&json!({ "type": "object", "title": title })).unwrap()
 }
