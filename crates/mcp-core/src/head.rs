@@ -48,6 +48,8 @@ pub(crate) struct Head {
     pub(crate) request_state: Option<ByteString>,
     /// What it reads as answers to their questions.
     pub(crate) input_responses: Option<Raw>,
+    /// What it reads as the id of a task, if that is a string.
+    pub(crate) task_id: Option<ByteString>,
     /// What is wrong with the parameters. It is told once the method is known to exist, and the headers to agree.
     pub(crate) fault: Option<Fault>,
 }
@@ -66,7 +68,7 @@ pub(crate) struct Meta {
     pub(crate) fault: Option<Fault>,
 }
 
-const HEAD: [&str; 7] = ["_meta", "name", "uri", "cursor", "arguments", "requestState", "inputResponses"];
+const HEAD: [&str; 8] = ["_meta", "name", "uri", "cursor", "arguments", "requestState", "inputResponses", "taskId"];
 const META: [&str; 5] = [
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
@@ -97,6 +99,7 @@ impl Head {
         // Before the modern era they mean nothing, so what is wrong with them is told where they are read.
         self.request_state = members.get_some(5).map(|raw| params.slice(raw).to_string_value().unwrap_or_default());
         self.input_responses = members.get_some(6).map(|raw| params.slice(raw));
+        self.task_id = members.get_some(7).and_then(|raw| params.slice(raw).to_string_value().ok());
         Ok(())
     }
 }
@@ -205,6 +208,7 @@ mod tests {
             r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":[]}}"#,
             r#"{"_meta":{"io.modelcontextprotocol/clientInfo":"me"}}"#,
             r#"{"name":"safe","name":"admin"}"#,
+            r#"{"taskId":"mine","taskId":"yours"}"#,
             r#"{"name":"\ud800"}"#,
         ] {
             let fault = scan(params).unwrap_err();

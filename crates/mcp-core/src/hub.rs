@@ -179,6 +179,11 @@ impl Listener {
         subjects.keys().for_each(|subject| listeners.forget(subject, self.number));
     }
 
+    /// Marks a subject for this listener alone, as if it had changed.
+    pub(crate) fn mark(&self, subject: &Subject) {
+        self.marks.mark(subject);
+    }
+
     /// The resources that are listened to.
     pub(crate) fn uris(&self) -> Vec<String> {
         let state = self.state();

@@ -39,6 +39,10 @@ mod front_page {}
 mod asking_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/tasks.md")]
+mod tasks_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/http.md")]
 mod http_page {}
 

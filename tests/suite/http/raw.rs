@@ -55,6 +55,7 @@ impl Post {
         let member = match method {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return post,
         };
         match message["params"][member].as_str() {

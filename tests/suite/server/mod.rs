@@ -23,6 +23,7 @@ mod registry;
 mod rounds;
 mod shutdown;
 mod streams;
+mod tasks;
 
 use std::time::Duration;
 

@@ -94,11 +94,13 @@ impl Context {
     ///
     /// Specification: *Tasks extension, Task Creation*.
     pub async fn go_on_as_task(&self) -> bool {
-        match &self.0.exchange.task {
-            Some(task) => task.become_task().await,
-            None => return false,
+        let Some(task) = &self.0.exchange.task else { return false };
+        tokio::select! {
+            biased;
+            _ = task.become_task() => true,
+            // It was refused, or its client is gone: what the handler has left running is not to wait for ever.
+            () = self.cancelled() => false,
         }
-        true
     }
 
     /// Says how the task is that the call has become; nothing where it is none.
@@ -206,7 +208,7 @@ impl Context {
     ///
     /// Specification: *Progress*.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: impl Into<String>) -> Told {
-        if let Some(token) = self.0.exchange.progress_token().filter(|_| self.0.exchange.outlet.is_open()) {
+        if let Some(token) = self.0.exchange.progress_token().filter(|_| self.outlet().is_open()) {
             self.tell(token, progress, total, message.into());
         }
         Told(self.clone())
@@ -233,7 +235,7 @@ impl Context {
     /// Whether the client wants log messages of that level.
     #[must_use]
     pub fn logs(&self, level: LogLevel) -> bool {
-        self.0.exchange.outlet.is_open() && self.0.exchange.log_level.is_some_and(|least| level >= least)
+        self.outlet().is_open() && self.0.exchange.log_level.is_some_and(|least| level >= least)
     }
 
     /// Ends the connection that the answer would go on, while the call goes on: the client comes back for the answer after a
@@ -247,12 +249,21 @@ impl Context {
         self.0.exchange.outlet.disconnect()
     }
 
+    /// Where to tell the client something. What is a task has been answered, and tells nothing but how it is.
+    ///
+    /// Specification: *Tasks extension, Task Status Notifications*.
+    fn outlet(&self) -> &Outlet {
+        static NOWHERE: Outlet = Outlet::None;
+        let is_task = self.0.exchange.task.as_ref().is_some_and(|task| task.live().is_some());
+        if is_task { &NOWHERE } else { &self.0.exchange.outlet }
+    }
+
     fn notify(&self, method: &str, params: &impl Serialize, queue: impl FnOnce(&Outlet, Bytes)) {
         if let Ok(params) = Raw::encode(params) {
             if let Some(watch) = &self.0.exchange.watch {
                 watch.notification(method);
             }
-            queue(&self.0.exchange.outlet, encode::notification(method, Some(&params)));
+            queue(self.outlet(), encode::notification(method, Some(&params)));
         }
     }
 
@@ -289,7 +300,7 @@ impl IntoFuture for Told {
     type IntoFuture = BoxFuture<'static, ()>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.0.0.exchange.outlet.room().await })
+        Box::pin(async move { self.0.outlet().room().await })
     }
 }
 

@@ -124,8 +124,8 @@ impl Exchange {
 
     /// The parameter `taskId`: of a task.
     #[must_use]
-    pub fn task_id(&self) -> Option<ByteString> {
-        self.params.as_ref()?.member("taskId")?.to_string_value().ok()
+    pub fn task_id(&self) -> Option<&str> {
+        self.head.task_id.as_deref()
     }
 
     /// The parameter `arguments`: of a tool or a prompt.

@@ -3,6 +3,8 @@
 //!
 //! Specification: *Elicitation; Sampling; Roots; Multi Round-Trip Requests*.
 
+use std::future::pending;
+
 use mcp_jsonrpc::Raw;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::task::coop::consume_budget;
@@ -222,23 +224,33 @@ impl Context {
         fits: impl Fn(&R) -> bool,
     ) -> Result<R, ToolError> {
         let (exchange, params, read) = (self.exchange(), Raw::encode(params)?, reading(fits));
+        let core = &self.server().0.core;
         if let Some(live) = exchange.task.as_ref().and_then(|task| task.live()) {
-            return live.ask(&self.server().0.core, key, &Asked::raw(method, &params), read).await;
+            return live.ask(core, key, &Asked::raw(method, &params), read).await;
         }
         if let Some(replay) = &exchange.replay {
-            let asked = Asked::new(method, params);
+            let asked = Asked::new(method, params.clone());
             if let Some(answer) = replay.answer(key, &asked, &read)? {
                 return Ok(answer);
             }
             replay.note(key, asked)?;
-            // The handler is dropped here; but what it has left running must come to an end too.
-            self.cancelled().await;
-            return Err(over());
+            let begun = async {
+                match &exchange.task {
+                    Some(task) => task.begun().await,
+                    None => pending().await,
+                }
+            };
+            return tokio::select! {
+                // Meanwhile something else of the handler has gone on as a task, where nobody ends a round.
+                live = begun => live.ask(core, key, &Asked::raw(method, &params), read).await,
+                // The handler is dropped here; but what it has left running must come to an end too.
+                () = self.cancelled() => Err(over()),
+            };
         }
         let Some(session) = exchange.session.as_ref().filter(|_| exchange.revision.era() == Era::Legacy) else {
             return Err(ToolError::new("The client cannot be asked here"));
         };
-        let patience = self.server().limits().question_timeout;
+        let patience = core.limits.question_timeout;
         if let Some(watch) = &exchange.watch {
             watch.notification(method);
         }
@@ -281,7 +293,11 @@ impl InputRequired {
     }
 
     fn note(&self, key: &str, method: &'static str, params: &impl Serialize) -> Result<(), ToolError> {
-        match &self.0.exchange().replay {
+        let exchange = self.0.exchange();
+        if exchange.task.as_ref().is_some_and(|task| task.live().is_some()) {
+            return Err(ToolError::new("A task cannot ask by hand: what it asks, it asks in place"));
+        }
+        match &exchange.replay {
             Some(replay) => replay.note_by_hand(key, Asked::new(method, Raw::encode(params)?)),
             None => Err(ToolError::new("The client cannot be asked by hand in this revision")),
         }

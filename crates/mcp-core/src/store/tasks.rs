@@ -180,6 +180,16 @@ impl TaskRecord {
         self.change(now, |task| drop(task.answers.remove(key))).then_some(answer)
     }
 
+    /// Takes a question back, or its answer.
+    pub fn take_back(&mut self, key: &str, now: u64) -> bool {
+        let is_known = self.open.contains_key(key) || self.answers.contains_key(key);
+        is_known
+            && self.change(now, |task| {
+                task.open.remove(key);
+                task.answers.remove(key);
+            })
+    }
+
     /// Comes to a result.
     pub fn complete(&mut self, result: Raw, now: u64) -> bool {
         self.end(Outcome::Result(result), now)
@@ -366,7 +376,14 @@ mod tests {
                         assert_eq!(task.take_answer(&key, now).is_some(), was_given);
                         was_given
                     }
-                    13 => task.say("x".into(), now),
+                    13 if random(2) == 0 => task.say("x".into(), now),
+                    13 => {
+                        let was_known = open.contains(&key) || given.contains(&key);
+                        open.retain(|known| *known != key);
+                        given.retain(|known| *known != key);
+                        assert_eq!(task.take_back(&key, now), was_known);
+                        was_known
+                    }
                     other => {
                         let is_first = end.is_none();
                         let (status, ended) = match other + random(2) {

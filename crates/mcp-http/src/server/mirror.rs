@@ -2,8 +2,6 @@
 //!
 //! Specification: *Streamable HTTP, Request Metadata, Server Validation*.
 
-use std::borrow::Cow;
-
 use http::{HeaderMap, HeaderName};
 use mcp_core::{
     Era, Exchange, Fault, MirrorPlan,
@@ -24,7 +22,7 @@ pub(super) fn check(headers: &HeaderMap, exchange: &Exchange) -> Result<(), Faul
     let method = only(headers, &MCP_METHOD)?;
     headers::matches_plain(method, exchange.method()).map_err(|mismatch| fault("Mcp-Method", &mismatch))?;
     if let Some(name) = name(exchange) {
-        headers::matches(only(headers, &MCP_NAME)?, &name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
+        headers::matches(only(headers, &MCP_NAME)?, name).map_err(|mismatch| fault("Mcp-Name", &mismatch))?;
     }
     Ok(())
 }
@@ -42,11 +40,11 @@ pub(super) fn arguments(headers: &HeaderMap, plan: &MirrorPlan, arguments: Optio
 }
 
 /// What `Mcp-Name` mirrors. A body without it is for the method to refuse.
-fn name(exchange: &Exchange) -> Option<Cow<'_, str>> {
+fn name(exchange: &Exchange) -> Option<&str> {
     match exchange.method() {
-        CallTool::NAME | GetPrompt::NAME => exchange.name().map(Cow::Borrowed),
-        ReadResource::NAME => exchange.uri().map(Cow::Borrowed),
-        GetTask::NAME | UpdateTask::NAME | CancelTask::NAME => exchange.task_id().map(|id| Cow::Owned(id.to_string())),
+        CallTool::NAME | GetPrompt::NAME => exchange.name(),
+        ReadResource::NAME => exchange.uri(),
+        GetTask::NAME | UpdateTask::NAME | CancelTask::NAME => exchange.task_id(),
         _ => None,
     }
 }

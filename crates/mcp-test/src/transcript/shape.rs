@@ -88,8 +88,9 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
     match era {
         // What asks for input is no result yet, and has no cache hints.
         Era::Modern if kind == Some(&Value::from("input_required")) => Ok(()),
+        Era::Modern if kind == Some(&Value::from("task")) && is_task(members) => Ok(()),
         Era::Modern if kind != Some(&Value::from("complete")) => Err("`resultType` is not \"complete\"".to_owned()),
-        Era::Modern if is_cacheable(members) != members.contains_key("ttlMs") => {
+        Era::Modern if (is_cacheable(members) || is_task(members)) != members.contains_key("ttlMs") => {
             Err("lists and the discovery have cache hints, and nothing else has".to_owned())
         }
         Era::Legacy if kind.is_some() || members.contains_key("ttlMs") => {
@@ -182,6 +183,11 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
+/// A task has a time to live of its own.
+fn is_task(result: &Map<String, Value>) -> bool {
+    result.contains_key("taskId")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +197,11 @@ mod tests {
         for (frame, era) in [
             (r#"{"jsonrpc":"2.0","id":"a","result":{}}"#, Some(Era::Legacy)),
             (r#"{"jsonrpc":"2.0","id":0,"result":{"resultType":"complete"}}"#, Some(Era::Modern)),
+            (r#"{"jsonrpc":"2.0","id":0,"result":{"resultType":"task","taskId":"a","ttlMs":1}}"#, Some(Era::Modern)),
+            (
+                r#"{"jsonrpc":"2.0","id":0,"result":{"resultType":"complete","taskId":"a","ttlMs":1}}"#,
+                Some(Era::Modern),
+            ),
             (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#, None),
             (r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"a":[1,1.5,true,null]}}"#, None),
         ] {

@@ -96,12 +96,14 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
             let _open = open;
             agree_on_tasks(&tasks, &exchange, &listener, &mut agreed).await?;
             acknowledge(&exchange, &agreed);
+            // How they are now: what has ended, or asked, before anybody listened changes no more by itself.
+            agreed.task_ids.iter().for_each(|id| listener.mark(&Subject::Task(id.as_str().into())));
             let listening = tell(&exchange, &tasks, &listener);
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
                 () = closing.cancelled() => {}
-                () = listening => {}
+                ended = listening => ended?,
             }
             Ok(Body { meta: subscription(&exchange), ..Body::default() })
         }),
@@ -164,7 +166,7 @@ fn acknowledge(exchange: &Exchange, agreed: &NotificationFilter) {
 
 /// Tells the client what has changed, for as long as somebody listens. Until there is room, further changes are one with
 /// those that wait.
-async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) {
+async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) -> Result<(), Fault> {
     loop {
         std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
         exchange.outlet.room().await;
@@ -179,15 +181,16 @@ async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) {
         }
         let (uri, task) = match &subject {
             Subject::Resource(uri) => (Some(&**uri), None),
-            Subject::Task(id) => match task::owned(tasks, exchange, id).await {
-                Ok(Some((id, record))) => (None, Some(Task::of(id, &record))),
+            // Whoever listens asks no more, so that a change which is not told would never be known.
+            Subject::Task(id) => match task::owned(tasks, exchange, id).await? {
+                Some((id, record)) => (None, Some(Task::of(id, &record))),
                 // Its time is over.
-                _ => continue,
+                None => continue,
             },
             _ => (None, None),
         };
         if !say(exchange, subject.method(), &Changed { _meta: subscription(exchange), uri, task }) {
-            return;
+            return Ok(());
         }
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn cancel(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
 /// The task that a request is about.
 async fn asked_for(tasks: &Arc<Tasks>, exchange: &Exchange) -> Result<(TaskId, TaskRecord), Fault> {
     let id = exchange.task_id().ok_or_else(|| Fault::InvalidParams("`taskId` must be a string".into()))?;
-    owned(tasks, exchange, &id).await?.ok_or_else(|| Fault::InvalidParams("Task not found".into()))
+    owned(tasks, exchange, id).await?.ok_or_else(|| Fault::InvalidParams("Task not found".into()))
 }
 
 /// The task of that name, if it belongs to whoever asks: others are not told that it is there.

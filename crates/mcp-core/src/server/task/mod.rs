@@ -8,13 +8,11 @@ mod methods;
 mod run;
 
 use std::{
-    collections::HashMap,
-    future::poll_fn,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -47,8 +45,10 @@ pub(crate) struct Live {
     id: TaskId,
     /// Its record has changed.
     changed: Notify,
-    /// It is called off.
+    /// It is called off, or has come to its end.
     ended: CancellationToken,
+    /// The keys that it has asked under, each for one question.
+    asked: Mutex<HashSet<String>>,
 }
 
 /// How often a change is tried that others get in the way of.
@@ -111,6 +111,8 @@ fn now() -> u64 {
 pub(crate) struct Tasking {
     is_wanted: AtomicBool,
     live: OnceLock<Arc<Live>>,
+    /// It is one.
+    begun: CancellationToken,
     /// Whoever polls the handler.
     runner: AtomicWaker,
 }
@@ -121,12 +123,29 @@ impl Tasking {
         self.live.get()
     }
 
-    /// Waits until it is one.
-    pub(crate) async fn become_task(&self) {
+    /// Wants to be one, and waits until it is.
+    pub(crate) async fn become_task(&self) -> &Arc<Live> {
         self.is_wanted.store(true, Ordering::Release);
         self.runner.wake();
-        // Whoever runs it next polls it anew.
-        poll_fn(|_| if self.live.get().is_some() { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.begun().await
+    }
+
+    /// Waits until it is one.
+    pub(crate) async fn begun(&self) -> &Arc<Live> {
+        loop {
+            // Whoever waits may do so in a task of the handler's own, which nobody else wakes.
+            self.begun.cancelled().await;
+            if let Some(live) = self.live.get() {
+                return live;
+            }
+        }
+    }
+
+    /// It is one from now on; it does not become another one.
+    fn begin(&self, live: Arc<Live>) {
+        if self.live.set(live).is_ok() {
+            self.begun.cancel();
+        }
     }
 
     /// Whether it is to become one now.

@@ -4,10 +4,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use mcp_jsonrpc::{ErrorObject, Raw, RequestId};
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
 use super::{Live, Tasks, now};
 use crate::{
@@ -50,29 +51,38 @@ async fn run(
         drop(core.tasks.change(live.id, |task| task.cancel(now())).await);
         return;
     }
-    let outcome = tokio::select! {
-        biased;
-        () = live.ended.cancelled() => None,
-        () = sleep(record.ttl()) => None,
-        outcome = finished(handler, timeout, exchange.revision) => Some(outcome),
-    };
-    if let Some(outcome) = outcome {
+    let finishing = async {
+        let outcome = finished(handler, timeout, exchange.revision).await;
         let outcome = written(exchange.id.clone(), exchange.revision, outcome);
-        core.tasks.finish(live.id, &outcome).await;
+        // A store that fails for a while does not cost the result.
+        while core.tasks.finish(live.id, &outcome).await.is_err() {
+            sleep(record.poll_interval().max(SHORTEST_PAUSE)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = live.ended.cancelled() => {}
+        () = sleep(record.ttl()) => {}
+        () = finishing => {}
     }
 }
+
+/// How often what a task came to is offered to a store that fails, at most.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Keeps a new task, which runs here from now on.
 async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, TaskRecord), Fault> {
     let (limits, owner) = (&core.limits, exchange.principal().map(Principal::digest));
     let record = TaskRecord::new(owner, now(), limits.task_ttl, limits.task_poll_interval);
     let running = Running::new(core);
-    if let Some(tasking) = &exchange.task {
-        // It is set once: a task does not become another one.
-        let _ = tasking.live.set(running.live.clone());
-    }
     let create = core.tasks.store.create(running.id, record.clone(), limits.tasks);
-    if create.await.map_err(super::broken)? { Ok((running, record)) } else { Err(Fault::Busy) }
+    if !create.await.map_err(super::broken)? {
+        return Err(Fault::Busy);
+    }
+    if let Some(tasking) = &exchange.task {
+        tasking.begin(running.live.clone());
+    }
+    Ok((running, record))
 }
 
 /// What is in the table of those that run, for as long as it does.
@@ -84,8 +94,8 @@ struct Running {
 impl Running {
     fn new(core: &Arc<Core>) -> Self {
         let id = TaskId::random();
-        let (changed, ended) = Default::default();
-        let live = Arc::new(Live { id, changed, ended });
+        let (changed, ended, asked) = Default::default();
+        let live = Arc::new(Live { id, changed, ended, asked });
         lock(&core.tasks.live).insert(id, live.clone());
         Self { core: core.clone(), live }
     }
@@ -101,6 +111,7 @@ impl std::ops::Deref for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.live.ended.cancel();
         lock(&self.core.tasks.live).remove(&self.live.id);
     }
 }
@@ -129,14 +140,12 @@ fn written(id: RequestId, revision: Revision, outcome: Result<Body, Fault>) -> R
 }
 
 impl Tasks {
-    async fn finish(&self, id: TaskId, outcome: &Result<Raw, ErrorObject>) {
+    async fn finish(&self, id: TaskId, outcome: &Result<Raw, ErrorObject>) -> Result<(), Fault> {
         let finished = self.change(id, |task| match outcome {
             Ok(result) => task.complete(result.clone(), now()),
             Err(error) => task.fail(error.clone(), now()),
         });
-        if finished.await.is_err() {
-            tracing::error!("what a task came to could not be kept");
-        }
+        finished.await.map(drop)
     }
 }
 
@@ -157,17 +166,31 @@ impl Live {
         question: &Raw,
         read: impl Fn(&Raw) -> Option<R>,
     ) -> Result<R, ToolError> {
-        for round in 1..=core.limits.input_rounds.max(1) {
-            let key = if round == 1 { key.to_owned() } else { format!("{key}-{round}") };
+        for _ in 0..core.limits.input_rounds.max(1) {
+            let key = self.fresh(key);
+            let open = Open { live: self, tasks: &core.tasks, key: &key };
             let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), now())).await;
             if asked.map_err(ToolError::faulty)?.is_none_or(|task| task.status().is_terminal()) {
                 return Err(over());
             }
-            if let Some(answer) = read(&self.answer(&core.tasks, &key).await?) {
+            let answer = self.answer(&core.tasks, &key).await?;
+            std::mem::forget(open);
+            if let Some(answer) = read(&answer) {
                 return Ok(answer);
             }
         }
         Err(ToolError::new("The client's answers do not have the shape that was asked for"))
+    }
+
+    /// A key that no question of this task has had: `key`, or what begins like it.
+    fn fresh(&self, key: &str) -> String {
+        let mut asked = lock(&self.asked);
+        let (mut fresh, mut number) = (key.to_owned(), 1);
+        while !asked.insert(fresh.clone()) {
+            number += 1;
+            fresh = format!("{key}-{number}");
+        }
+        fresh
     }
 
     async fn answer(&self, tasks: &Tasks, key: &str) -> Result<Raw, ToolError> {
@@ -187,7 +210,30 @@ impl Live {
             if task.is_none_or(|task| task.status().is_terminal()) {
                 return Err(over());
             }
-            changed.await;
+            tokio::select! {
+                () = changed => {}
+                // It runs no more, and what it has left running is not to wait for ever.
+                () = self.ended.cancelled() => return Err(over()),
+            }
         }
+    }
+}
+
+/// A question that is open, and taken back when this is dropped: nobody waits for its answer any more.
+struct Open<'a> {
+    live: &'a Live,
+    tasks: &'a Arc<Tasks>,
+    key: &'a str,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        // Without a runtime the process ends.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.live.ended.is_cancelled() {
+            return;
+        }
+        let (tasks, id, key) = (self.tasks.clone(), self.live.id, self.key.to_owned());
+        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, now())).await.map(drop) });
     }
 }

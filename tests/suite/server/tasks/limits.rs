@@ -1,0 +1,168 @@
+//! How many there are, how long they live, and how they end before they are done.
+
+use futures_util::future::join_all;
+use mcp_test::RawClient;
+use serde::Deserialize;
+
+use super::*;
+
+fn is_busy(answer: &Value) -> bool {
+    answer["error"]["code"] == -32603 && answer.to_string().contains("busy")
+}
+
+/// What has ended is kept for its time all the same, so it counts for as long.
+#[tokio::test(start_paused = true)]
+async fn so_many_tasks_a_principal_and_so_many_in_all() {
+    let limits = Limits::default().tasks(2).all_tasks(100).task_ttl(HOUR);
+    let server = builder(limits, [Tool::new("waits", waits).task()]).build();
+    for who in [Some("ada"), Some("bob"), None] {
+        for _ in 0..2 {
+            open(&server);
+            assert_eq!(call(&server, who, "waits").await["result"]["resultType"], "task", "{who:?}");
+        }
+        let refused = call(&server, who, "waits").await;
+        assert!(is_busy(&refused), "{refused}");
+    }
+    sleep(HOUR - Duration::from_millis(1)).await;
+    assert_eq!(Seen::counts(&server), (6, 6), "all have ended, and what was refused has not begun");
+    assert!(is_busy(&call(&server, Some("ada"), "waits").await));
+    sleep(Duration::from_millis(1)).await;
+    for _ in 0..2 {
+        assert_eq!(call(&server, Some("ada"), "waits").await["result"]["resultType"], "task");
+    }
+
+    let server = builder(Limits::default().all_tasks(3), [Tool::new("waits", waits).task()]).build();
+    for who in [Some("ada"), Some("bob"), None] {
+        assert_eq!(call(&server, who, "waits").await["result"]["resultType"], "task");
+    }
+    for who in [Some("ada"), Some("eve"), None] {
+        assert!(is_busy(&call(&server, who, "waits").await), "{who:?}");
+    }
+}
+
+/// They are told as they are kept.
+#[tokio::test(start_paused = true)]
+async fn a_task_says_how_long_it_is_kept_and_how_often_to_ask() {
+    let limits = Limits::default().task_ttl(Duration::from_millis(1500)).task_poll_interval(Duration::from_millis(70));
+    let server = builder(limits, [Tool::new("waits", waits).task()]).build();
+    let created = call(&server, None, "waits").await["result"].clone();
+    assert_eq!((&created["ttlMs"], &created["pollIntervalMs"]), (&json!(1500), &json!(70)));
+    let id = created["taskId"].as_str().unwrap();
+    sleep(Duration::from_millis(1499)).await;
+    assert_eq!((&get(&server, id).await["status"], Seen::counts(&server)), (&json!("working"), (1, 0)));
+    sleep(Duration::from_millis(2)).await;
+    assert!(is_unknown(&get_for(&server, None, id).await));
+    assert_eq!(Seen::counts(&server), (1, 1), "its handler was dropped");
+}
+
+/// No limit is a limit like any other.
+#[tokio::test(start_paused = true)]
+async fn a_task_may_be_kept_for_ever() {
+    let limits = Limits::default().task_ttl(Duration::MAX);
+    let server = builder(limits, [Tool::new("waits", waits).task()]).build();
+    let id = begin(&server, "waits").await;
+    sleep(HOUR * 24 * 365).await;
+    open(&server);
+    assert_eq!(text(&until(&server, &id, "completed").await), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_has_its_time_as_a_task_too() {
+    let within = Tool::new("waits", waits).task().timeout(Duration::from_secs(2));
+    let when_told = async |context: Context| {
+        context.go_on_as_task().await;
+        waits(context).await
+    };
+    let tools = [within, Tool::new("when_told", when_told).task_when_told().timeout(Duration::from_secs(2))];
+    let server = server(tools);
+    for (index, tool) in ["waits", "when_told"].into_iter().enumerate() {
+        let id = begin(&server, tool).await;
+        sleep(Duration::from_millis(1999)).await;
+        assert_eq!(get(&server, &id).await["status"], "working", "{tool}");
+        let task = until(&server, &id, "completed").await;
+        assert_eq!(text(&task), "The tool did not finish within 2000 ms");
+        let count = u32::try_from(index + 1).unwrap();
+        assert_eq!((&task["result"]["isError"], Seen::counts(&server)), (&json!(true), (count, count)));
+    }
+}
+
+/// It stays called off, whatever comes later.
+#[tokio::test(start_paused = true)]
+async fn cancelling_drops_the_handler_and_is_for_ever() {
+    async fn leaves_behind(context: Context) -> Result<String, ToolError> {
+        let left = context.clone();
+        tokio::spawn(async move {
+            left.cancelled().await;
+            left.task_message("still here").await.unwrap();
+        });
+        waits(context).await
+    }
+    let server = server([Tool::new("leaves_behind", leaves_behind).task()]);
+    let id = begin(&server, "leaves_behind").await;
+    tokio::task::yield_now().await;
+    assert_eq!(Seen::counts(&server), (1, 0));
+    assert_eq!(cancel(&server, &id).await["result"]["resultType"], "complete");
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(Seen::counts(&server), (1, 1));
+    let cancelled = get(&server, &id).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    open(&server);
+    update(&server, &id, json!({ "who": {} })).await;
+    assert_eq!(cancel(&server, &id).await["result"]["resultType"], "complete");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(get(&server, &id).await, cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_what_has_ended_is_acknowledged_and_changes_nothing() {
+    async fn panics() -> Result<(), ToolError> {
+        panic!("this one does")
+    }
+    let server = server([Tool::new("waits", waits).task(), Tool::new("panics", panics).task()]);
+    for (tool, status) in [("waits", "completed"), ("panics", "failed")] {
+        open(&server);
+        let id = begin(&server, tool).await;
+        let ended = until(&server, &id, status).await;
+        assert_eq!(cancel(&server, &id).await["result"]["resultType"], "complete");
+        assert_eq!(get(&server, &id).await, ended);
+    }
+}
+
+/// The connection's end is not the task's; nor is a cancelled request.
+#[tokio::test(start_paused = true)]
+async fn a_task_outlives_its_connection() {
+    let server = waiting();
+    let mut client = RawClient::modern(server.clone());
+    client.say(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "waits", "_meta": meta() } })).await;
+    let id = client.hear().await["result"]["taskId"].as_str().unwrap().to_owned();
+    client.say(crate::server::cancel(1)).await;
+    client.end().await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    open(&server);
+    assert_eq!(text(&until(&server, &id, "completed").await), "done");
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Number {
+    number: u64,
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_thousand_at_once_come_to_their_own_results() {
+    async fn number(Number { number }: Number) -> Result<String, ToolError> {
+        sleep(Duration::from_millis(number * 7919 % 1000)).await;
+        Ok(number.to_string())
+    }
+    let limits = Limits::default().tasks(2000);
+    let server = builder(limits, [Tool::new("number", number).task()]).build();
+    let create = async |number: u64| {
+        let params = json!({ "name": "number", "arguments": { "number": number } });
+        request(&server, None, "tools/call", params).await["result"]["taskId"].as_str().unwrap().to_owned()
+    };
+    let ids = join_all((0..2000).map(create)).await;
+    let check = async |(number, id): (usize, &String)| {
+        assert_eq!(text(&until(&server, id, "completed").await), number.to_string());
+    };
+    join_all(ids.iter().enumerate().map(check)).await;
+    assert!(is_busy(&call(&server, None, "number").await));
+}
