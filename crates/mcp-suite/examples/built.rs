@@ -1,6 +1,6 @@
-//! A server with the builders: three tools, a prompt, and a template. `derived.rs` is the same server with the macros.
+//! A server with the builders: four tools, one of them a task, a prompt, and a template. `derived.rs` is the same server with the macros.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mcp_suite::{
     Prompt, ResourceTemplate,
@@ -102,6 +102,11 @@ async fn alert(context: Context, Alert { city }: Alert) -> Result<String, ToolEr
     Ok(if approval.go { format!("{city} is alerted") } else { "Nobody was alerted".into() })
 }
 
+async fn survey() -> Result<String, ToolError> {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    Ok("rain and sun".into())
+}
+
 async fn plan(_: Context, arguments: PromptArguments) -> Result<String, ToolError> {
     let city = arguments.get("city").unwrap_or_default();
     let interest = arguments.get("interest").unwrap_or("something");
@@ -126,10 +131,15 @@ pub(crate) fn server() -> Server {
         .describe("Send an alert to everybody in a city")
         .asks::<Approval>()
         .annotate(ToolAnnotations::default().destructive(true));
+    let survey = Tool::new("survey", survey)
+        .describe("Measure the weather everywhere, which takes a while")
+        .task()
+        .annotate(ToolAnnotations::default().read_only(true));
     Server::builder(implementation!())
         .tool(weather.forecast_tool())
         .tool(add)
         .tool(alert)
+        .tool(survey)
         .prompt(plan_prompt())
         .template(weather.page_template())
         .build()

@@ -1,6 +1,6 @@
-//! A server with the macros: three tools, a prompt, and a template. `built.rs` is the same server without them.
+//! A server with the macros: four tools, one of them a task, a prompt, and a template. `built.rs` is the same server without them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mcp_suite::{prelude::*, server::PromptArguments, types::Completion};
 use schemars::JsonSchema;
@@ -59,6 +59,13 @@ async fn alert(
     Ok(if approval.go { format!("{city} is alerted") } else { "Nobody was alerted".into() })
 }
 
+/// Measure the weather everywhere, which takes a while
+#[tool(read_only, task)]
+async fn survey() -> Result<String, ToolError> {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    Ok("rain and sun".into())
+}
+
 /// Plan a day
 #[prompt(title = "Plan a day")]
 async fn plan(
@@ -78,6 +85,7 @@ pub(crate) fn server() -> Server {
         .tool(weather.forecast_tool())
         .tool(add_tool())
         .tool(alert_tool())
+        .tool(survey_tool())
         .prompt(plan_prompt())
         .template(weather.page_template())
         .build()

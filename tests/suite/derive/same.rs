@@ -7,7 +7,7 @@ mod built;
 #[expect(dead_code, reason = "an example has a `main` too")]
 mod derived;
 
-use mcp_core::{Era, Revision, Server, meta_key};
+use mcp_core::{Era, Revision, Server, meta_key, types::TASKS};
 use mcp_test::RawClient;
 use serde_json::{Value, json};
 
@@ -29,9 +29,10 @@ impl Kept {
         let line = self.client.next().await.unwrap();
         let message: Value = serde_json::from_slice(&line).unwrap();
         let mut text = String::from_utf8(line.to_vec()).unwrap();
-        // What is drawn anew each time: the state's seal, and the ids of the server's own requests.
+        // What is drawn anew each time: the state's seal, tasks and their times, and the ids of the server's own requests.
         let id = message["id"].as_str().filter(|_| message["method"].is_string());
-        for drawn in [message["result"]["requestState"].as_str(), id].into_iter().flatten() {
+        let members = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
+        for drawn in members.map(|member| message["result"][member].as_str()).into_iter().chain([id]).flatten() {
             text = text.replace(drawn, "…");
         }
         self.lines.push(text);
@@ -42,11 +43,28 @@ impl Kept {
         if self.revision.era() == Era::Modern {
             params["_meta"] = json!({
                 meta_key::PROTOCOL_VERSION: self.revision.as_str(),
-                meta_key::CLIENT_CAPABILITIES: { "elicitation": {} },
+                meta_key::CLIENT_CAPABILITIES: { "elicitation": {}, "extensions": { TASKS: {} } },
             });
         }
         self.say(json!({ "jsonrpc": "2.0", "id": self.lines.len(), "method": method, "params": params })).await;
         self.hear().await
+    }
+
+    /// The call that is a task, and its result.
+    async fn survey(&mut self) -> String {
+        let began = self.request("tools/call", json!({ "name": "survey" })).await;
+        let told = self.lines.len();
+        let mut result = began["result"].clone();
+        while result["status"].is_string() && result["status"] != "completed" {
+            if self.lines.len() > told {
+                // How often it is asked for is not the server's.
+                self.lines.pop();
+            }
+            let id = began["result"]["taskId"].clone();
+            result = self.request("tasks/get", json!({ "taskId": id })).await["result"].clone();
+        }
+        let result = result.get("result").unwrap_or(&result);
+        result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
 
     async fn greet(&mut self) {
@@ -96,6 +114,7 @@ async fn transcript(server: Server, revision: Revision) -> Vec<String> {
     }
     let alerted = kept.alert().await;
     assert_eq!(alerted["result"]["content"][0]["text"], "Oslo is alerted");
+    assert_eq!(kept.survey().await, "rain and sun");
     for arguments in [json!({ "city": "Oslo" }), json!({ "city": "Oslo", "interest": "art" }), json!({})] {
         kept.request("prompts/get", json!({ "name": "plan", "arguments": arguments })).await;
     }
