@@ -143,9 +143,9 @@ fn role(name: Option<&Ident>, ty: &Type, marks: Marks) -> Result<Role> {
         Type::ImplTrait(_) => return Err(Error::new_spanned(ty, "an argument has one type: write which")),
         _ => owned(ty, marks.ask.as_ref())?,
     };
-    // What has no name is no field.
     match (role, name) {
         (None, Some(name)) => argument(name, ty, marks),
+        // What has no name can be no field.
         (role, _) => {
             let role = role.unwrap_or(Role::Whole);
             marks.refuse(&role).map(|()| role)
