@@ -252,6 +252,9 @@ async fn changes_of_a_task_can_be_listened_to() {
     let filter = NotificationFilter::new().task(task.id()).task("0".repeat(32));
     let mut changes = client.listen(filter).await.unwrap();
     assert_eq!(changes.acknowledged().task_ids, [task.id()]);
-    assert_eq!(changes.next().await, Some(mcp_suite::client::Changed::Task(task.id().into())));
-    assert_eq!(task.get().await.unwrap().status, TaskStatus::Completed);
+    // As it is, and then as it comes to its end.
+    for status in [TaskStatus::Working, TaskStatus::Completed] {
+        assert_eq!(changes.next().await, Some(mcp_suite::client::Changed::Task(task.id().into())));
+        assert_eq!(task.get().await.unwrap().status, status);
+    }
 }
