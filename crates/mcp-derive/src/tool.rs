@@ -148,6 +148,7 @@ fn field(argument: &Argument, ty: &Type) -> TokenStream {
     quote!(#(#attributes)* #default #name: #ty)
 }
 
+/// No name that the user's own default could call.
 fn default_name(argument: &Argument) -> Ident {
-    format_ident!("default_{}", argument.name.unraw())
+    format_ident!("__default_of_{}", argument.name.unraw())
 }

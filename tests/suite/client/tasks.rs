@@ -222,6 +222,9 @@ async fn a_task_that_ends_badly_is_an_error_that_says_how() {
         let client = coming_back().0.connect(scripted(vec![state.clone()])).await.unwrap();
         assert_eq!(soon(client.call::<String>("a", ())).await.unwrap_err().kind(), kind, "{state}");
     }
+    let odd = json!({ "status": "input_required", "inputRequests": { "k": { "params": {} } } });
+    let client = coming_back().0.connect(scripted(vec![odd])).await.unwrap();
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap_err().kind(), ErrorKind::ProtocolInvalid);
     // What the user cannot be asked ends the call, and calls the task off.
     let question = json!({ "k": { "method": "roots/list" } });
     let peer = scripted(vec![json!({ "status": "input_required", "inputRequests": question })]);
@@ -233,6 +236,25 @@ async fn a_task_that_ends_badly_is_an_error_that_says_how() {
         }
     };
     soon(called_off).await;
+}
+
+/// A task may be over before it is told of; its result is not told with it.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_over_at_once_is_asked_for_its_result() {
+    let task = |members: Value| {
+        let mut task =
+            json!({ "taskId": "t", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttlMs": 1 });
+        task.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        send(json!({ "id": "$id", "result": task }))
+    };
+    let script = vec![
+        expect(json!({ "method": "tools/call" })),
+        task(json!({ "resultType": "task" })),
+        expect(json!({ "method": "tasks/get", "params": { "taskId": "t" } })),
+        task(json!({ "resultType": "complete", "result": text("b") })),
+    ];
+    let client = coming_back().0.connect(ScriptedPeer::modern(script)).await.unwrap();
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
 }
 
 /// Only calls of tools become tasks.

@@ -102,7 +102,12 @@ impl Client {
         let mut driver = Driver::new(self.task(task.task_id.clone()));
         driver.cancels = true;
         Box::pin(async move {
-            timeout(at_most, driver.run(task)).await.unwrap_or_else(|_| {
+            let run = async {
+                // What a task has come to is not told with its beginning.
+                let task = if task.status.is_terminal() { driver.task.look().await? } else { task };
+                driver.run(task).await
+            };
+            timeout(at_most, run).await.unwrap_or_else(|_| {
                 let after = at_most.as_millis();
                 let message = format!("the task did not come to its end within {after} ms; it is called off");
                 Err(Error::new(ErrorKind::Timeout, message))
@@ -127,18 +132,8 @@ impl TaskHandle {
         self.client.request_with::<GetTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await
     }
 
-    /// The same, and again where the server does not answer: that is harmless.
     async fn look(&self) -> Result<Task, Error> {
-        let mut tries = 1;
-        loop {
-            match self.get().await {
-                Err(error) if error.blame() == Blame::Transport && tries < TRIES => {
-                    tries += 1;
-                    sleep(INTERVAL).await;
-                }
-                outcome => return outcome,
-            }
-        }
+        patiently(|| self.get()).await
     }
 
     /// Tells it what it wants to know, by the keys of its [`input_requests`](Task::input_requests). [`wait`](Self::wait) does
@@ -217,16 +212,21 @@ impl Driver {
     /// Each question is answered once, however often it is seen.
     async fn answer(&mut self, task: &Task) -> Result<(), Error> {
         let new = task.input_requests.iter().filter(|(key, _)| !self.answered.contains(*key));
+        let asked = new.map(|(key, request)| Ok((key.as_str().into(), request.decode()?)));
         let asked: BTreeMap<ByteString, InputRequest> =
-            new.filter_map(|(key, request)| Some((key.as_str().into(), request.decode().ok()?))).collect();
+            asked.collect::<Result<_, serde_json::Error>>().map_err(|error| {
+                let message = "what a task wants to know does not have its shape";
+                Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
+            })?;
         if asked.is_empty() {
             return Ok(());
         }
         self.answered.extend(asked.keys().map(ToString::to_string));
         let client = &self.task.client;
         let input = client.answered(InputRequired { input_requests: Some(asked), request_state: None }).await?;
-        let answers = input.responses.and_then(|answers| answers.decode().ok()).unwrap_or_default();
-        self.task.update(answers).await
+        let answers: BTreeMap<String, Raw> =
+            input.responses.and_then(|answers| answers.decode().ok()).unwrap_or_default();
+        patiently(|| self.task.update(answers.clone())).await
     }
 
     /// Waits until it is worthwhile to look again.
@@ -259,6 +259,23 @@ impl Drop for Driver {
         if let (true, Ok(runtime)) = (self.cancels, Handle::try_current()) {
             let task = self.task.clone();
             runtime.spawn(async move { task.cancel().await });
+        }
+    }
+}
+
+/// Asks again where the server does not answer: for what is harmless to ask twice.
+async fn patiently<T, Fut>(ask: impl Fn() -> Fut) -> Result<T, Error>
+where
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let mut tries = 1;
+    loop {
+        match ask().await {
+            Err(error) if error.blame() == Blame::Transport && tries < TRIES => {
+                tries += 1;
+                sleep(INTERVAL).await;
+            }
+            outcome => return outcome,
         }
     }
 }

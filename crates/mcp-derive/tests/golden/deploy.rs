@@ -24,10 +24,10 @@ impl Ship {
         struct DeployArguments {
             service: String,
             #[serde(rename = "in")]
-            #[serde(default = "default_hours")]
+            #[serde(default = "__default_of_hours")]
             hours: u32,
         }
-        fn default_hours() -> u32 {
+        fn __default_of_hours() -> u32 {
             3
         }
         let this = ::std::sync::Arc::clone(self);
