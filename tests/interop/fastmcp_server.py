@@ -14,31 +14,16 @@ from mcp.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResul
 from pydantic import BaseModel
 
 import serving
+import tools
 
 QUESTION = "What is your name?"
 
 server = FastMCP("fastmcp-server")
+tools.add_to(server, Context, ToolError)
 
 
 class User(BaseModel):
     name: str
-
-
-@server.tool()
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@server.tool()
-def fail(message: str) -> None:
-    raise ToolError(message)
-
-
-@server.tool()
-async def count(n: int, context: Context) -> int:
-    for step in range(1, n + 1):
-        await context.report_progress(step, n)
-    return n
 
 
 @server.tool()
@@ -54,31 +39,10 @@ async def question(context: Context) -> str | InputRequiredResult:
 
 
 @server.tool()
-async def hang(context: Context) -> None:
-    await context.report_progress(1)
-    await serving.hang()
-
-
-@server.tool()
-async def stopped() -> str:
-    return await serving.stopped()
-
-
-@server.tool()
 async def register(name: str, context: Context) -> str:
     server.add_tool(Tool.from_function(lambda: f"this is {name}", name=name))
     await context.send_notification(ToolListChangedNotification())
     return f"{name} is there"
-
-
-@server.resource("test://static-text")
-def static_text() -> str:
-    return "This is the content of the static text resource."
-
-
-@server.prompt("test_prompt_with_arguments")
-def prompt(arg1: str, arg2: str) -> str:
-    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
 if sys.argv[1] == "stdio":

@@ -16,8 +16,10 @@ from mcp.server.websocket import websocket_server
 from pydantic import BaseModel
 
 import serving
+import tools
 
 server = FastMCP("python-v1-server")
+tools.add_to(server, Context, ToolError)
 # Clients believe what they are told when they connect, and the server has no setting for it.
 lowlevel = server._mcp_server
 lowlevel.create_initialization_options = partial(
@@ -30,37 +32,9 @@ class User(BaseModel):
 
 
 @server.tool()
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@server.tool()
-def fail(message: str) -> None:
-    raise ToolError(message)
-
-
-@server.tool()
-async def count(n: int, context: Context) -> int:
-    for step in range(1, n + 1):
-        await context.report_progress(step, n)
-    return n
-
-
-@server.tool()
 async def question(context: Context) -> str:
     answer = await context.elicit("What is your name?", User)
     return f"Hello, {answer.data.name}!"
-
-
-@server.tool()
-async def hang(context: Context) -> None:
-    await context.report_progress(1)
-    await serving.hang()
-
-
-@server.tool()
-async def stopped() -> str:
-    return await serving.stopped()
 
 
 @server.tool()
@@ -68,16 +42,6 @@ async def register(name: str, context: Context) -> str:
     server.add_tool(lambda: f"this is {name}", name=name)
     await context.session.send_tool_list_changed()
     return f"{name} is there"
-
-
-@server.resource("test://static-text")
-def static_text() -> str:
-    return "This is the content of the static text resource."
-
-
-@server.prompt("test_prompt_with_arguments")
-def prompt(arg1: str, arg2: str) -> str:
-    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
 async def websocket(scope, receive, send):

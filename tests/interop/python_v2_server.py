@@ -15,8 +15,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel
 
 import serving
+import tools
 
 server = MCPServer("python-v2-server")
+tools.add_to(server, Context, ToolError)
 # Legacy clients believe what they are told when they connect, and the server has no setting for it.
 lowlevel = server._lowlevel_server
 lowlevel.create_initialization_options = partial(
@@ -33,36 +35,8 @@ def ask() -> Elicit[User]:
 
 
 @server.tool()
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@server.tool()
-def fail(message: str) -> None:
-    raise ToolError(message)
-
-
-@server.tool()
-async def count(n: int, context: Context) -> int:
-    for step in range(1, n + 1):
-        await context.report_progress(step, n)
-    return n
-
-
-@server.tool()
 def question(user: Annotated[User, Resolve(ask)]) -> str:
     return f"Hello, {user.name}!"
-
-
-@server.tool()
-async def hang(context: Context) -> None:
-    await context.report_progress(1)
-    await serving.hang()
-
-
-@server.tool()
-async def stopped() -> str:
-    return await serving.stopped()
 
 
 @server.tool()
@@ -72,16 +46,6 @@ async def register(name: str, context: Context) -> str:
     if context.protocol_version != "2026-07-28":
         await context.session.send_tool_list_changed()
     return f"{name} is there"
-
-
-@server.resource("test://static-text")
-def static_text() -> str:
-    return "This is the content of the static text resource."
-
-
-@server.prompt("test_prompt_with_arguments")
-def prompt(arg1: str, arg2: str) -> str:
-    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
 if sys.argv[1] == "stdio":

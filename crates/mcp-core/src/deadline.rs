@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
@@ -7,6 +7,11 @@ use tokio::time::Instant;
 pub(crate) fn deadline(start: Instant, after: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     start.checked_add(after).unwrap_or_else(|| start + FAR)
+}
+
+/// What the clock on the wall says; nothing where it stands before 1970.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use syn::{
 use crate::{
     docs,
     family::Family,
-    parameter::{self, Parameter},
+    parameter::{self, Argument, Parameter, Role},
     prompt, resource, tool,
     words::Words,
 };
@@ -160,6 +160,19 @@ impl Function {
     pub(crate) fn describe(&self, words: &Words) -> Option<TokenStream> {
         let text = docs::description(&self.item.attrs).filter(|_| !words.describes)?;
         Some(quote!(.describe(#text)))
+    }
+
+    /// The parameters that are filled in, each by its name.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = (&Parameter, &Argument)> {
+        self.parameters.iter().filter_map(|parameter| match &parameter.role {
+            Role::Argument(argument) => Some((parameter, argument)),
+            _ => None,
+        })
+    }
+
+    /// The one that takes all arguments at once.
+    pub(crate) fn whole(&self) -> Option<&Parameter> {
+        self.parameters.iter().find(|parameter| matches!(parameter.role, Role::Whole))
     }
 
     /// Only a function that blocks is not `async`.

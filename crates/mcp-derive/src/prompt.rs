@@ -26,7 +26,7 @@ pub(crate) fn make(words: TokenStream, function: &Function, family: &Family) -> 
     let call = Call::new(function, family);
     let handler = of_texts(&call, function);
     let (name, describe, state) = (function.wire_name(&words), function.describe(&words), call.state());
-    let arguments = arguments(function).map(|(_, argument)| {
+    let arguments = function.arguments().map(|(_, argument)| {
         let (told, completer) = (told(argument, family), call.completer(argument));
         quote!(.argument(#told) #completer)
     });
@@ -55,23 +55,15 @@ pub(crate) fn of_texts(call: &Call<'_>, function: &Function) -> TokenStream {
         let function = function.ident();
         return quote!(#function);
     }
-    let reads: TokenStream = arguments(function).map(|(parameter, argument)| read(call, parameter, argument)).collect();
-    let whole = function.parameters.iter().find(|parameter| matches!(parameter.role, Role::Whole));
+    let reads: TokenStream =
+        function.arguments().map(|(parameter, argument)| read(call, parameter, argument)).collect();
     let used = |is_used: bool, name: &Ident| if is_used { quote!(#name) } else { quote!(_) };
     let context = used(call.needs_context(), &call.context);
-    let texts = match whole {
+    let texts = match function.whole() {
         Some(Parameter { local, .. }) => quote!(#local),
         None => used(!reads.is_empty(), &call.arguments),
     };
     call.closure(&quote!(#context, #texts), &reads)
-}
-
-/// The parameters that are filled in.
-pub(crate) fn arguments(function: &Function) -> impl Iterator<Item = (&Parameter, &Argument)> {
-    function.parameters.iter().filter_map(|parameter| match &parameter.role {
-        Role::Argument(argument) => Some((parameter, argument)),
-        _ => None,
-    })
 }
 
 /// Where a type cannot be read from a text, the compiler points at it.

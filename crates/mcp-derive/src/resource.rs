@@ -44,7 +44,7 @@ pub(crate) fn make(words: TokenStream, function: &Function, family: &Family) -> 
     };
     let ty = if is_template { quote!(#family::ResourceTemplate) } else { quote!(#family::Resource) };
     let (name, describe, state) = (function.wire_name(&words), function.describe(&words), call.state());
-    let completers = prompt::arguments(function).map(|(_, argument)| call.completer(argument));
+    let completers = function.arguments().map(|(_, argument)| call.completer(argument));
     let calls = words.calls(family);
     Ok(Made {
         suffix: if is_template { "template" } else { "resource" },
@@ -84,15 +84,15 @@ fn of_context(call: &Call<'_>, function: &Function) -> Result<TokenStream> {
 /// Each variable is a parameter, and each argument a variable.
 fn check_variables(uri: &LitStr, function: &Function) -> Result<()> {
     let variables = uri::variables(&uri.value()).map_err(|why| Error::new_spanned(uri, format!("this has {why}")))?;
-    if function.parameters.iter().any(|parameter| matches!(parameter.role, Role::Whole)) {
+    if function.whole().is_some() {
         return Ok(());
     }
-    let names: Vec<_> = prompt::arguments(function).map(|(_, argument)| argument.wire_name()).collect();
+    let names: Vec<_> = function.arguments().map(|(_, argument)| argument.wire_name()).collect();
     if let Some(variable) = variables.iter().find(|variable| !names.contains(variable)) {
         let message = format!("`{{{variable}}}` is no parameter: write `{variable}: String`");
         return Err(Error::new_spanned(uri, message));
     }
-    let stray = prompt::arguments(function).find(|(_, argument)| !variables.contains(&argument.wire_name()));
+    let stray = function.arguments().find(|(_, argument)| !variables.contains(&argument.wire_name()));
     match stray {
         Some((_, argument)) => {
             let message = format!("the URI has no such variable: write `{{{}}}` in it", argument.wire_name());

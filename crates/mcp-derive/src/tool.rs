@@ -85,9 +85,8 @@ fn asks(function: &Function) -> TokenStream {
 fn inputs(call: &Call<'_>, function: &Function, family: &Family) -> TokenStream {
     let context = &call.context;
     let context = call.needs_context().then(|| quote!(#context: #family::Context,));
-    let fields: Vec<_> = fields(function).map(|(parameter, _)| &parameter.local).collect();
-    let whole = function.parameters.iter().find(|parameter| matches!(parameter.role, Role::Whole));
-    let arguments = match whole {
+    let fields: Vec<_> = function.arguments().map(|(parameter, _)| &parameter.local).collect();
+    let arguments = match function.whole() {
         Some(Parameter { local, ty, .. }) => quote!(#local: #ty),
         None if fields.is_empty() => TokenStream::new(),
         None => {
@@ -96,13 +95,6 @@ fn inputs(call: &Call<'_>, function: &Function, family: &Family) -> TokenStream 
         }
     };
     quote!(#context #arguments)
-}
-
-fn fields(function: &Function) -> impl Iterator<Item = (&Parameter, &Argument)> {
-    function.parameters.iter().filter_map(|parameter| match &parameter.role {
-        Role::Argument(argument) => Some((parameter, argument)),
-        _ => None,
-    })
 }
 
 /// `add_all` takes `AddAllArguments`.
@@ -118,13 +110,13 @@ fn arguments_name(function: &Function) -> Ident {
 
 /// The struct that the arguments are read into, and the functions of their defaults.
 fn arguments(function: &Function, family: &Family) -> TokenStream {
-    if fields(function).next().is_none() {
+    if function.arguments().next().is_none() {
         return TokenStream::new();
     }
     let (serde, schemars) = (family.private("serde"), family.private("schemars"));
     let name = arguments_name(function);
-    let declared = fields(function).map(|(Parameter { ty, .. }, argument)| field(argument, ty));
-    let defaults = fields(function).filter_map(|(Parameter { ty, .. }, argument)| {
+    let declared = function.arguments().map(|(Parameter { ty, .. }, argument)| field(argument, ty));
+    let defaults = function.arguments().filter_map(|(Parameter { ty, .. }, argument)| {
         let (name, value) = (default_name(argument), argument.default.as_ref()?);
         Some(quote!(fn #name() -> #ty { #value }))
     });

@@ -114,12 +114,12 @@ impl Message {
     /// How many bytes of JSON text the message holds on to, its envelope not counted.
     #[must_use]
     pub fn size(&self) -> usize {
-        let raw = match self {
-            Self::Request(Request { params, .. }) | Self::Notification(Notification { params, .. }) => params.as_ref(),
-            Self::Response(Response { outcome: Ok(result), .. }) => Some(result),
-            Self::Response(Response { outcome: Err(error), .. }) => error.data.as_ref(),
-        };
-        raw.map_or(0, |raw| raw.as_bytes().len())
+        match self {
+            Self::Request(request) => request.size(),
+            Self::Notification(notification) => notification.size(),
+            Self::Response(Response { outcome: Ok(result), .. }) => size(Some(result)),
+            Self::Response(Response { outcome: Err(error), .. }) => size(error.data.as_ref()),
+        }
     }
 
     /// The message as JSON text on one line.
@@ -137,6 +137,10 @@ impl Message {
     }
 }
 
+fn size(raw: Option<&Raw>) -> usize {
+    raw.map_or(0, |raw| raw.as_bytes().len())
+}
+
 impl Malformed {
     /// A message that could not be read, and the answer that it deserves.
     #[must_use]
@@ -151,6 +155,12 @@ impl Request {
     pub fn new(id: RequestId, method: impl Into<ByteString>, params: Option<Raw>) -> Self {
         Self { id, method: method.into(), params }
     }
+
+    /// How many bytes of JSON text it holds on to, its envelope not counted.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        size(self.params.as_ref())
+    }
 }
 
 impl Notification {
@@ -158,6 +168,12 @@ impl Notification {
     #[must_use]
     pub fn new(method: impl Into<ByteString>, params: Option<Raw>) -> Self {
         Self { method: method.into(), params }
+    }
+
+    /// How many bytes of JSON text it holds on to, its envelope not counted.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        size(self.params.as_ref())
     }
 }
 

@@ -1,8 +1,6 @@
 use mcp_core::{Error, Server};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    task::JoinHandle,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::Lines;
 
@@ -20,19 +18,10 @@ pub async fn serve(server: Server) -> Result<(), Error> {
     let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
     // Where this is awaited, as in `main`, may be another thread than the one that waits for input; in a task of the
     // runtime, no message is handed from one to the other.
-    let mut serving = AbortOnDrop(tokio::spawn(serve_lines(server, reader, writer)));
-    match (&mut serving.0).await {
+    let serving = AbortOnDropHandle::new(tokio::spawn(serve_lines(server, reader, writer)));
+    match serving.await {
         Ok(served) => served,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
-}
-
-/// Dropping the future ends what is served.
-struct AbortOnDrop(JoinHandle<Result<(), Error>>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -180,15 +180,6 @@ async fn the_end_of_a_visit_is_told_once_and_of_none_that_was_not_made() {
     drop(client);
 }
 
-/// Says when it is dropped.
-struct OnDrop(Arc<AtomicUsize>);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn questions_end_with_the_connection_that_they_came_on() {
     let dropped = Arc::<AtomicUsize>::default();

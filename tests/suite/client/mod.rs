@@ -76,6 +76,15 @@ async fn over_http(url: &str) -> Result<Client, Error> {
     Client::builder(implementation!()).connect(Http::new(url)).await
 }
 
+/// Counts when it is dropped.
+struct OnDrop(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
 /// A tool's result of one text.
 fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })

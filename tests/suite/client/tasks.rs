@@ -103,15 +103,6 @@ async fn a_task_is_come_back_for_by_another_client() {
     assert_eq!(refused.object().unwrap().code, -32021);
 }
 
-/// Says when it is dropped.
-struct OnDrop(Arc<AtomicUsize>);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_an_awaited_task_calls_it_off() {
     let dropped = Arc::<AtomicUsize>::default();

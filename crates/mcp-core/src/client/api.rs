@@ -196,13 +196,20 @@ impl Client {
         arguments: impl Serialize,
         mut options: CallOptions,
     ) -> Result<CallToolResult, Error> {
-        let params = self.tool_params(name, &arguments)?;
-        options.mirrored = self.mirrored(&params);
+        let params = self.tool_call(name, &arguments, &mut options)?;
         self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
     }
 
-    pub(super) fn tool_params(&self, name: &str, arguments: &impl Serialize) -> Result<CallToolParams, Error> {
-        Ok(CallToolParams { name: name.to_owned(), arguments: arguments_of(arguments)? })
+    /// What is sent, and what of it travels in headers too.
+    pub(super) fn tool_call(
+        &self,
+        name: &str,
+        arguments: &impl Serialize,
+        options: &mut CallOptions,
+    ) -> Result<CallToolParams, Error> {
+        let params = CallToolParams { name: name.to_owned(), arguments: arguments_of(arguments)? };
+        options.mirrored = self.mirrored(&params);
+        Ok(params)
     }
 
     /// Fills in a prompt: its arguments are an object of strings, or unit where it has none.

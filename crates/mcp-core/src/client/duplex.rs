@@ -257,7 +257,7 @@ impl Link {
     }
 
     async fn on_notification(&self, notification: Notification, inbox: &Inbox) {
-        let bytes = notification.params.as_ref().map_or(0, |params| params.as_bytes().len());
+        let bytes = notification.size();
         if notification.method == notification::PROGRESS {
             if let Some(waiter) = self.waiter_of(&notification) {
                 // A slow reader loses progress, and delays nobody.

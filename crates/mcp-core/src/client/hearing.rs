@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use arc_swap::ArcSwapOption;
 use mcp_jsonrpc::Notification;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
@@ -24,17 +25,13 @@ use crate::{
 pub(crate) struct Listening {
     pub(super) hub: Arc<Hub>,
     cache: Option<Cache>,
-    session: Mutex<Session>,
+    /// The resources that somebody listens to, whom a legacy server would have to be told of again.
+    uris: Mutex<HashMap<String, Wanted>>,
+    /// What the server was told, or is told with each call.
+    log_level: ArcSwapOption<LogLevel>,
     /// Whoever changes what a legacy server tells of, one after the other.
     turn: AsyncMutex<()>,
     end: watch::Sender<Option<ListenEnd>>,
-}
-
-/// What a legacy server keeps for this client, and would have to be told again.
-#[derive(Debug, Default)]
-struct Session {
-    uris: HashMap<String, Wanted>,
-    log_level: Option<LogLevel>,
 }
 
 /// A resource that somebody listens to.
@@ -48,19 +45,17 @@ struct Wanted {
 
 impl Listening {
     pub(crate) fn new(cache: Option<Cache>) -> Self {
-        let (hub, session, turn) = Default::default();
-        Self { hub, cache, session, turn, end: watch::Sender::new(None) }
+        let (hub, uris, log_level, turn) = Default::default();
+        Self { hub, cache, uris, log_level, turn, end: watch::Sender::new(None) }
     }
 
-    /// The server says something on its own; false if that is no change of anything.
-    pub(crate) fn heard(&self, notification: &Notification) -> bool {
-        let Some(subject) = subject(notification) else { return false };
+    /// The server says that something has changed.
+    pub(crate) fn heard(&self, subject: &Subject) {
         if let Some(cache) = &self.cache {
-            cache.changed(&subject);
+            cache.changed(subject);
         }
-        let session = lock(&self.session);
-        mark(&self.hub, session.uris.keys(), &subject);
-        true
+        let uris = lock(&self.uris);
+        mark(&self.hub, uris.keys(), subject);
     }
 
     /// Nothing more is heard. The first reason stands, but what is lost may come back, and what was ended here does not.
@@ -79,31 +74,27 @@ impl Listening {
         self.end.send_if_modified(|end| matches!(end, Some(ListenEnd::Lost(_))) && end.take().is_some());
     }
 
-    /// What level a legacy server was told.
+    /// What level the server was told, or is told with each call.
     pub(crate) fn keep_log_level(&self, level: LogLevel) {
-        lock(&self.session).log_level = Some(level);
+        self.log_level.store(Some(Arc::new(level)));
     }
 
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
-        lock(&self.session).log_level
+        self.log_level.load().as_deref().copied()
     }
 
     /// What a session that was begun anew has to be told.
     pub(crate) fn session(&self) -> (Vec<String>, Option<LogLevel>) {
-        let session = lock(&self.session);
-        let told = session.uris.iter().filter(|(_, wanted)| wanted.is_told);
-        (told.map(|(uri, _)| uri.clone()).collect(), session.log_level)
+        let uris = lock(&self.uris);
+        let told = uris.iter().filter(|(_, wanted)| wanted.is_told);
+        (told.map(|(uri, _)| uri.clone()).collect(), self.log_level())
     }
 
     /// Anything may have changed while there was no session.
     pub(crate) fn everything_changed(&self) {
-        let uris =
-            lock(&self.session).uris.keys().map(|uri| Subject::Resource(uri.as_str().into())).collect::<Vec<_>>();
+        let uris = lock(&self.uris).keys().map(|uri| Subject::Resource(uri.as_str().into())).collect::<Vec<_>>();
         for subject in [Subject::Tools, Subject::Prompts, Subject::Resources].into_iter().chain(uris) {
-            if let Some(cache) = &self.cache {
-                cache.changed(&subject);
-            }
-            self.hub.changed(&subject);
+            self.heard(&subject);
         }
     }
 
@@ -177,18 +168,18 @@ pub(crate) fn lies_below(uri: &str, parent: &str) -> bool {
 impl Listening {
     /// Somebody more listens to a resource.
     pub(super) fn want(&self, uri: &str) {
-        lock(&self.session).uris.entry(uri.to_owned()).or_default().by += 1;
+        lock(&self.uris).entry(uri.to_owned()).or_default().by += 1;
     }
 
     /// Has a legacy server tell of a resource, if it does not yet.
     pub(super) async fn subscribe(&self, client: &Client, uri: &str) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
-        let is_told = |session: &Session| session.uris.get(uri).is_some_and(|wanted| wanted.is_told);
-        if is_told(&lock(&self.session)) {
+        let is_told = lock(&self.uris).get(uri).is_some_and(|wanted| wanted.is_told);
+        if is_told {
             return Ok(());
         }
         client.request::<Subscribe>(&ResourceParams { uri: uri.to_owned() }).await?;
-        if let Some(wanted) = lock(&self.session).uris.get_mut(uri) {
+        if let Some(wanted) = lock(&self.uris).get_mut(uri) {
             wanted.is_told = true;
         }
         Ok(())
@@ -196,7 +187,7 @@ impl Listening {
 
     /// Somebody less does.
     pub(super) fn unwant(&self, uri: &str) {
-        if let Some(wanted) = lock(&self.session).uris.get_mut(uri) {
+        if let Some(wanted) = lock(&self.uris).get_mut(uri) {
             wanted.by = wanted.by.saturating_sub(1);
         }
     }
@@ -205,9 +196,9 @@ impl Listening {
     pub(super) async fn unsubscribe(&self, client: &Client, uri: String) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let is_last = {
-            let mut session = lock(&self.session);
-            let is_unwanted = session.uris.get(&uri).is_some_and(|wanted| wanted.by == 0);
-            is_unwanted && session.uris.remove(&uri).is_some_and(|unwanted| unwanted.is_told)
+            let mut uris = lock(&self.uris);
+            let is_unwanted = uris.get(&uri).is_some_and(|wanted| wanted.by == 0);
+            is_unwanted && uris.remove(&uri).is_some_and(|unwanted| unwanted.is_told)
         };
         if is_last && self.end.borrow().is_none() {
             client.request::<Unsubscribe>(&ResourceParams { uri }).await?;

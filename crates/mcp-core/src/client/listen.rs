@@ -16,6 +16,7 @@ use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     BoxFuture, Client, Era, Error, ErrorKind,
@@ -23,7 +24,7 @@ use crate::{
         CallOptions,
         call::Ask,
         hearing::listener,
-        modern::changes::{AbortOnDrop, Pump, cut},
+        modern::changes::{Pump, cut},
     },
     hub::{Hub, Listener, Subject},
     method::Listen,
@@ -68,7 +69,7 @@ pub struct Subscription {
     ending: BoxFuture<'static, ListenEnd>,
     end: Option<ListenEnd>,
     /// What reads a modern server's stream.
-    pump: Option<AbortOnDrop>,
+    pump: Option<AbortOnDropHandle<()>>,
     /// The resources that a legacy server was asked to tell of.
     uris: Vec<String>,
 }
@@ -216,7 +217,7 @@ impl Client {
         let (tell, told) = oneshot::channel();
         let pump = Pump { replies: caller.transport.request(out), hub, listening: self.listening().clone() };
         // It reads from the first moment on, however slowly this is polled.
-        let pump = AbortOnDrop(tokio::spawn(pump.run(params.notifications, tell, end)));
+        let pump = AbortOnDropHandle::new(tokio::spawn(pump.run(params.notifications, tell, end)));
         let first = timeout(caller.limits.request_timeout, told).await;
         let first =
             first.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not say what it agrees to tell"))?;

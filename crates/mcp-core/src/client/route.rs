@@ -8,9 +8,10 @@ use std::{
 
 use mcp_jsonrpc::{Bytes, ErrorObject, Message, Notification, Raw, Request, RequestId, code, encode};
 use tokio::{
-    task::{AbortHandle, JoinHandle, JoinSet},
+    task::{AbortHandle, JoinSet},
     time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     Era, Error, ErrorKind, Limits, Revision,
@@ -18,7 +19,7 @@ use crate::{
         Inbox, ListenEnd, Outgoing, Transport,
         attention::Attention,
         call::Caller,
-        hearing::Listening,
+        hearing::{Listening, subject},
         input::{Handlers, InputRequest},
         remote::{Passing, Question, Whose},
         renewal::WeakClient,
@@ -38,7 +39,7 @@ pub(crate) struct Hearing {
 
 /// The task that answers the server, for as long as this lives.
 pub(crate) struct Router {
-    task: JoinHandle<()>,
+    task: AbortOnDropHandle<()>,
     inbox: Inbox,
     agreed: Arc<OnceLock<(Revision, WeakClient)>>,
 }
@@ -62,7 +63,7 @@ impl Router {
             attention: caller.attention.clone(),
             is_lost: false,
         };
-        Self { task: tokio::spawn(routing.run()), inbox, agreed }
+        Self { task: AbortOnDropHandle::new(tokio::spawn(routing.run())), inbox, agreed }
     }
 
     /// Where transports put what comes in.
@@ -78,12 +79,6 @@ impl Router {
 
     pub(crate) fn stop(&self) {
         self.task.abort();
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 
@@ -158,8 +153,8 @@ impl Routing {
     }
 
     fn has_room_for(&self, request: &Request) -> bool {
-        let held: usize = self.waiting.iter().map(|(request, _)| held(request)).sum();
-        self.waiting.len() < self.limits.waiting && held + self::held(request) <= self.limits.queue_bytes
+        let held: usize = self.waiting.iter().map(|(request, _)| request.size()).sum();
+        self.waiting.len() < self.limits.waiting && held + request.size() <= self.limits.queue_bytes
     }
 
     /// A question is answered by whoever's the call is that it is about.
@@ -218,8 +213,10 @@ impl Routing {
             notification::CANCELLED => self.on_cancelled(notification),
             notification::MESSAGE => self.hearing.log(params),
             notification::ELICITED => self.on_elicited(params),
-            _ if self.listening.heard(notification) => {}
-            method => tracing::debug!(method, "a notification was ignored"),
+            method => match subject(notification) {
+                Some(subject) => self.listening.heard(&subject),
+                None => tracing::debug!(method, "a notification was ignored"),
+            },
         }
     }
 
@@ -301,11 +298,6 @@ fn contained(hear: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hear)).is_err() {
         tracing::error!("what hears of a notification panicked");
     }
-}
-
-/// How many bytes a request holds on to, more or less.
-fn held(request: &Request) -> usize {
-    request.params.as_ref().map_or(0, |params| params.as_bytes().len())
 }
 
 /// What it takes to send one answer.

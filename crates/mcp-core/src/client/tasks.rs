@@ -20,6 +20,7 @@ use crate::{
         CallOptions, Subscription,
         call::Ask,
         input::{InputRequest, InputRequired},
+        result,
         rounds::Outcome,
     },
     method::{CallTool, CancelTask, GetTask, UpdateTask},
@@ -87,10 +88,9 @@ impl Client {
         arguments: impl Serialize,
         mut options: CallOptions,
     ) -> Result<Called, Error> {
-        let params = self.tool_params(name, &arguments)?;
-        options.mirrored = self.mirrored(&params);
+        let params = self.tool_call(name, &arguments, &mut options)?;
         match self.outcome_of::<CallTool>(Ask::named(&params, name), &mut options).await? {
-            Outcome::Complete(result) => crate::client::result::decode::<CallTool>(&result).map(Called::Done),
+            Outcome::Complete(result) => result::decode::<CallTool>(&result).map(Called::Done),
             Outcome::Task(task) => Ok(Called::Task(self.task(task.task_id))),
         }
     }
@@ -164,7 +164,7 @@ impl TaskHandle {
     pub async fn wait(&self) -> Result<CallToolResult, Error> {
         let mut driver = Driver::new(self.clone());
         let task = self.look().await?;
-        crate::client::result::decode::<CallTool>(&driver.run(task).await?)
+        result::decode::<CallTool>(&driver.run(task).await?)
     }
 }
 

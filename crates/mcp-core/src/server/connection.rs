@@ -296,7 +296,7 @@ impl Connection {
             // Whether the server is alive shows at once, however much it has to do.
             self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting && self.waiting_bytes < limits.queue_bytes {
-            self.waiting_bytes += held(&request);
+            self.waiting_bytes += request.size();
             self.waiting.push_back((request, to));
         } else {
             self.refuse(request, Fault::Busy, &to);
@@ -363,7 +363,7 @@ impl Connection {
     async fn start_waiting(&mut self) {
         while self.tasks.len() < self.server.limits().in_flight {
             let Some((request, to)) = self.waiting.pop_front() else { return };
-            self.waiting_bytes -= held(&request);
+            self.waiting_bytes -= request.size();
             self.start(request, to).await;
         }
     }
@@ -383,7 +383,7 @@ impl Connection {
     fn cancel(&mut self, notification: &Notification) {
         let Some(id) = self.server.cancelled(notification) else { return };
         self.waiting.retain(|(request, _)| request.id != id);
-        self.waiting_bytes = self.waiting.iter().map(|(request, _)| held(request)).sum();
+        self.waiting_bytes = self.waiting.iter().map(|(request, _)| request.size()).sum();
         let cancelled = self.in_flight().cancel(&id);
         if let Some((number, stop)) = cancelled {
             if let Some(stop) = stop {
@@ -439,9 +439,4 @@ impl Destination {
             Self::Batch(gathering) => gathering.add(frame),
         }
     }
-}
-
-/// How many bytes a request that waits holds on to, more or less.
-fn held(request: &Request) -> usize {
-    request.params.as_ref().map_or(0, |params| params.as_bytes().len())
 }

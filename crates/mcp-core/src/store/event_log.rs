@@ -8,7 +8,7 @@ use std::{
 use mcp_jsonrpc::Bytes;
 use tokio::time::Instant;
 
-use super::SessionId;
+use super::{SessionId, ready};
 use crate::{BoxFuture, Error, Limits, lock::lock};
 
 /// A stream of a session. No two of one session have one number, in whichever process they are.
@@ -198,10 +198,6 @@ impl Log {
             self.take_at(0);
         }
     }
-}
-
-fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
-    Box::pin(std::future::ready(Ok(value)))
 }
 
 impl EventLog for MemoryEventLog {

@@ -9,7 +9,7 @@ use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::SessionId;
+use super::{SessionId, ready};
 use crate::{BoxFuture, Error, lock::lock, types::LogLevel};
 
 /// What is kept of a legacy session.
@@ -100,10 +100,6 @@ impl MemorySessions {
         let now = (self.now)();
         sessions.retain(|_, kept| kept.until > now);
     }
-}
-
-fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
-    Box::pin(std::future::ready(Ok(value)))
 }
 
 impl SessionStore for MemorySessions {

@@ -9,7 +9,7 @@ use mcp_jsonrpc::{ErrorObject, Raw};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::TaskId;
+use super::{TaskId, ready};
 use crate::{BoxFuture, Error, lock::lock};
 
 /// How far a task is. The last three are for ever.
@@ -281,10 +281,6 @@ impl MemoryTasks {
         self.now = Arc::new(now);
         self
     }
-}
-
-fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {
-    Box::pin(std::future::ready(Ok(value)))
 }
 
 impl TaskStore for MemoryTasks {

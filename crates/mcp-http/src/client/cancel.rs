@@ -36,7 +36,7 @@ impl Drop for CancelOnDrop {
                         tracing::debug!("a cancellation could not be sent");
                     }
                 }
-                () = endpoint.until_closed() => {}
+                () = endpoint.closed.cancelled() => {}
             }
         });
     }

@@ -23,7 +23,8 @@ use mcp_core::{
     client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport},
     method::{Initialize, Listen, Method, notification},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use cancel::CancelOnDrop;
 pub use config::Http;
@@ -47,8 +48,7 @@ struct Endpoint {
     listens: Arc<Semaphore>,
     /// Of all its sessions.
     past: Arc<Past>,
-    /// Becomes true, once.
-    closed: watch::Sender<bool>,
+    closed: CancellationToken,
 }
 
 /// What is known of the connection; nothing, while there is none.
@@ -89,7 +89,7 @@ impl HttpTransport {
             turns: Arc::new(turns),
             listens: Arc::new(listens),
             past: Arc::default(),
-            closed: watch::Sender::new(false),
+            closed: CancellationToken::new(),
         }))
     }
 }
@@ -139,7 +139,7 @@ impl Transport for HttpTransport {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let state = std::mem::take(&mut *self.0.state());
-            self.0.closed.send_replace(true);
+            self.0.closed.cancel();
             drop((state.listening, state.old));
             for session in state.begun.into_iter().chain([state.session]) {
                 if let Some(ending) = session.end(&self.0.target) {
@@ -177,7 +177,7 @@ impl Asked {
         let endpoint = Arc::clone(&self.endpoint);
         let item = tokio::select! {
             biased;
-            () = endpoint.until_closed() => Some(Err(Error::not_connected())),
+            () = endpoint.closed.cancelled() => Some(Err(Error::not_connected())),
             item = self.step() => item,
         };
         if !matches!(item, Some(Ok(Incoming::Notification(_)))) {
@@ -230,17 +230,14 @@ impl Endpoint {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn until_closed(&self) {
-        // The sender is part of `self`, so it cannot be gone.
-        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
-    }
-
-    /// What is known of the connection right now.
-    fn connection(&self) -> Result<Connection, Error> {
+    /// What is known of the connection right now, for that message.
+    fn connection(&self, out: &Outgoing) -> Result<Connection, Error> {
         let state = self.state();
         let inbox = state.inbox.clone().ok_or_else(Error::not_connected)?;
         let opening = state.listening.as_ref().and_then(Listening::opening);
-        Ok(Connection { inbox, session: state.session.clone(), old: state.old.clone(), opening })
+        let is_of_handshake = out.method.is_none() || out.calls(notification::INITIALIZED);
+        let session = state.begun.as_ref().filter(|_| is_of_handshake).unwrap_or(&state.session).clone();
+        Ok(Connection { inbox, session, old: state.old.clone(), opening })
     }
 
     /// Waits for a request's turn. A stream of changes stays for as long as somebody listens: calls would wait for it in
@@ -259,7 +256,7 @@ impl Endpoint {
     }
 
     async fn exchange(&self, out: &Outgoing) -> Result<Stage, Error> {
-        let Connection { inbox, mut session, old, opening } = self.connection()?;
+        let Connection { inbox, mut session, old, opening } = self.connection(out)?;
         if let Some(old) = old {
             return old.ask(&self.target, out).await.map(Stage::Waiting);
         }
@@ -299,11 +296,7 @@ impl Endpoint {
 
     /// Sends what has no answer. Whatever the body of the response is, nothing in it is one.
     async fn tell(&self, out: &Outgoing) -> Result<(), Error> {
-        let Connection { mut session, old, .. } = self.connection()?;
-        let is_of_handshake = out.method.is_none() || out.calls(notification::INITIALIZED);
-        if let Some(begun) = self.state().begun.clone().filter(|_| is_of_handshake) {
-            session = begun;
-        }
+        let Connection { session, old, .. } = self.connection(out)?;
         if let Some(old) = old {
             return old.tell(&self.target, out).await;
         }

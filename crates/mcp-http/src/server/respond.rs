@@ -9,7 +9,8 @@ use mcp_core::{
     server::{Answer, CallStream},
 };
 use mcp_jsonrpc::Bytes;
-use tokio::{task::AbortHandle, time::sleep};
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
 
@@ -97,16 +98,8 @@ fn streaming(server: &Server, stream: CallStream, answer: Answer) -> Response {
             }
         }
     });
-    let task = AbortOnDrop(task.abort_handle());
+    let task = AbortOnDropHandle::new(task);
     sse::response(sse::events(stream, task, server.limits().keep_alive))
-}
-
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 #[cfg(test)]

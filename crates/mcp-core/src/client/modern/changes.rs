@@ -5,10 +5,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use tokio::{
-    sync::{oneshot, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{oneshot, watch};
 
 use crate::{
     Era, Error, ErrorKind,
@@ -83,7 +80,7 @@ impl Pump {
                         return ListenEnd::Graceful;
                     }
                     if let Some(subject) = subject(&notification) {
-                        self.listening.heard(&notification);
+                        self.listening.heard(&subject);
                         mark(&self.hub, uris, &subject);
                     }
                 }
@@ -95,15 +92,6 @@ impl Pump {
                 None => return ListenEnd::Lost(cut().into()),
             }
         }
-    }
-}
-
-/// A task that ends with this.
-pub(crate) struct AbortOnDrop(pub(crate) JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

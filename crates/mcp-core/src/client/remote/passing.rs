@@ -9,10 +9,9 @@ use std::{
 use mcp_jsonrpc::{Raw, RequestId};
 use tokio::{
     sync::{mpsc, oneshot},
-    task::JoinHandle,
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::forward::Listener;
 use crate::{Blame, Error, ErrorKind, ToolError, client::input::InputRequest, lock::lock};
@@ -105,29 +104,29 @@ impl Passing {
 
     /// The call of that number, if it was not given up.
     pub(super) fn hold(self: &Arc<Self>, number: u64, returns: Option<Duration>) -> Option<Held> {
-        let parked = lock(&self.state).parked.remove(&number)?;
-        parked.giving_up.abort();
-        Some(Held { passing: self.clone(), number, running: Some(parked.running), returns })
+        let Parked { running, .. } = lock(&self.state).parked.remove(&number)?;
+        Some(Held { passing: self.clone(), number, running: Some(running), returns })
     }
 
     /// It waits for a while.
     fn park(self: &Arc<Self>, number: u64, running: Running, patience: Duration) {
         let passing = Arc::downgrade(self);
-        let giving_up = tokio::spawn(async move {
+        let giving_up = AbortOnDropHandle::new(tokio::spawn(async move {
             tokio::time::sleep(patience).await;
             if let Some(passing) = passing.upgrade() {
                 let given_up = lock(&passing.state).parked.remove(&number);
                 drop(given_up);
             }
-        });
-        lock(&self.state).parked.insert(number, Parked { running, giving_up });
+        }));
+        lock(&self.state).parked.insert(number, Parked { running, _giving_up: giving_up });
     }
 }
 
 #[derive(Debug)]
 struct Parked {
     running: Running,
-    giving_up: JoinHandle<()>,
+    /// Gives it up after a while, for as long as it is parked.
+    _giving_up: AbortOnDropHandle<()>,
 }
 
 impl State {
@@ -189,7 +188,7 @@ impl Question {
 /// A call that is made for somebody else. It is given up when this is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) outcome: JoinHandle<Result<Raw, Error>>,
+    pub(super) outcome: AbortOnDropHandle<Result<Raw, Error>>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     /// Who hears of its progress.
     pub(super) listener: Listener,
@@ -204,13 +203,13 @@ impl Running {
         questions: mpsc::UnboundedReceiver<Question>,
         listener: Listener,
     ) -> Self {
-        Self { outcome: tokio::spawn(call), questions, listener, asked: 0, open: BTreeMap::new() }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.outcome.abort();
+        Self {
+            outcome: AbortOnDropHandle::new(tokio::spawn(call)),
+            questions,
+            listener,
+            asked: 0,
+            open: BTreeMap::new(),
+        }
     }
 }
 

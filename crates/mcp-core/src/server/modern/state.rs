@@ -2,11 +2,7 @@
 //!
 //! Specification: *Multi Round-Trip Requests, Security Considerations*.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{
@@ -18,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::canonical::canonical;
-use crate::Exchange;
+use crate::{Exchange, deadline::since_1970};
 
 const NONCE: usize = 24;
 
@@ -69,7 +65,7 @@ impl StateKeys {
     /// Seals what an exchange is to go on with, for whoever asks for the very same again within `ttl`; `None` if that cannot
     /// be written.
     pub(super) fn seal(&self, exchange: &Exchange, state: &State, ttl: Duration) -> Option<String> {
-        let until = now().saturating_add(ttl).as_secs();
+        let until = since_1970().saturating_add(ttl).as_secs();
         let plain = serde_json::to_vec(&Sealed { until, state: state.clone() }).ok()?;
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
@@ -90,7 +86,7 @@ impl StateKeys {
             cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: text, aad: &aad }).ok()
         })?;
         let Sealed { until, state } = serde_json::from_slice(&plain).ok()?;
-        (now().as_secs() < until).then_some(state)
+        (since_1970().as_secs() < until).then_some(state)
     }
 
     /// What the state belongs to: service, principal, method and parameters, however they are written.
@@ -110,10 +106,6 @@ impl StateKeys {
         hash.update(principal.unwrap_or_default());
         hash.finalize().to_vec()
     }
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Keys are nobody's business.

@@ -23,17 +23,29 @@ pub(crate) fn require(exchange: &Exchange) -> Result<(), Fault> {
     if is_declared { Ok(()) } else { Err(Fault::MissingCapability(vec![tasks])) }
 }
 
+/// Starts what makes `answer` of the task that a request is about.
+fn start<Fut>(
+    core: &Core,
+    exchange: Exchange,
+    answer: impl FnOnce(Arc<Tasks>, TaskId, TaskRecord) -> Fut + Send + 'static,
+) -> Running
+where
+    Fut: Future<Output = Result<Body, Fault>> + Send,
+{
+    let tasks = core.tasks.clone();
+    let answering = async move {
+        let id = exchange.task_id().ok_or_else(|| Fault::InvalidParams("`taskId` must be a string".into()))?;
+        let found = owned(&tasks, &exchange, id).await?;
+        let (id, record) = found.ok_or_else(|| Fault::InvalidParams("Task not found".into()))?;
+        answer(tasks, id, record).await
+    };
+    Running::new(None, Box::pin(answering))
+}
+
 /// Starts `tasks/get`.
 pub(crate) fn get(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     require(&exchange)?;
-    let tasks = core.tasks.clone();
-    Ok(Running::new(
-        None,
-        Box::pin(async move {
-            let (id, record) = asked_for(&tasks, &exchange).await?;
-            Body::encode(&Task::of(id, &record))
-        }),
-    ))
+    Ok(start(core, exchange, |_, id, record| async move { Body::encode(&Task::of(id, &record)) }))
 }
 
 /// Starts `tasks/update`.
@@ -45,41 +57,25 @@ pub(crate) fn update(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
         }
         None => return Err(Fault::InvalidParams("`inputResponses` is missing".into())),
     };
-    let tasks = core.tasks.clone();
-    Ok(Running::new(
-        None,
-        Box::pin(async move {
-            let (id, _) = asked_for(&tasks, &exchange).await?;
-            tasks.change(id, |task| task.answer(answers.clone(), now())).await?;
-            if let Some(live) = tasks.live(id) {
-                live.changed.notify_waiters();
-            }
-            Ok(Body::default())
-        }),
-    ))
+    Ok(start(core, exchange, |tasks, id, _| async move {
+        tasks.change(id, |task| task.answer(answers.clone(), now())).await?;
+        if let Some(live) = tasks.live(id) {
+            live.changed.notify_waiters();
+        }
+        Ok(Body::default())
+    }))
 }
 
 /// Starts `tasks/cancel`.
 pub(crate) fn cancel(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     require(&exchange)?;
-    let tasks = core.tasks.clone();
-    Ok(Running::new(
-        None,
-        Box::pin(async move {
-            let (id, _) = asked_for(&tasks, &exchange).await?;
-            tasks.change(id, |task| task.cancel(now())).await?;
-            if let Some(live) = tasks.live(id) {
-                live.ended.cancel();
-            }
-            Ok(Body::default())
-        }),
-    ))
-}
-
-/// The task that a request is about.
-async fn asked_for(tasks: &Arc<Tasks>, exchange: &Exchange) -> Result<(TaskId, TaskRecord), Fault> {
-    let id = exchange.task_id().ok_or_else(|| Fault::InvalidParams("`taskId` must be a string".into()))?;
-    owned(tasks, exchange, id).await?.ok_or_else(|| Fault::InvalidParams("Task not found".into()))
+    Ok(start(core, exchange, |tasks, id, _| async move {
+        tasks.change(id, |task| task.cancel(now())).await?;
+        if let Some(live) = tasks.live(id) {
+            live.ended.cancel();
+        }
+        Ok(Body::default())
+    }))
 }
 
 /// The task of that name, if it belongs to whoever asks: others are not told that it is there.

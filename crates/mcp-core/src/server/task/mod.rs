@@ -13,7 +13,6 @@ use std::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use futures_util::task::AtomicWaker;
@@ -26,6 +25,7 @@ pub(crate) use self::{
 };
 use crate::{
     Fault,
+    deadline::since_1970,
     hub::{Hub, Subject},
     lock::lock,
     store::{TaskId, TaskRecord, TaskStore},
@@ -102,8 +102,7 @@ fn broken(error: crate::Error) -> Fault {
 
 /// Now, in milliseconds since 1970.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    since.as_millis().try_into().unwrap_or(u64::MAX)
+    since_1970().as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 /// Which task a call is, or that it may become one.

@@ -9,9 +9,10 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    AbortOnDrop, Past, Session,
+    Past, Session,
     cursor::{Cursor, random},
     stream::{Opened, open},
 };
@@ -41,14 +42,14 @@ pub(in crate::client) fn listen(
     let (answered, is_answered) = watch::channel(false);
     let (target, past, cursor) = (Arc::clone(target), Arc::clone(past), Cursor::default());
     let listener = Listener { target, session, inbox, past, cursor, is_lost: false, answered };
-    let _task = AbortOnDrop(runtime.spawn(listener.run()).abort_handle());
+    let _task = AbortOnDropHandle::new(runtime.spawn(listener.run()));
     Some(Listening { opening: Opening { is_answered, since: Instant::now() }, _task })
 }
 
 /// The task that listens.
 pub(in crate::client) struct Listening {
     opening: Opening,
-    _task: AbortOnDrop,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Listening {

@@ -13,11 +13,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mcp_core::{Blame, Error, ErrorKind, Revision};
 use reqwest::{Response, StatusCode};
-use tokio::{
-    runtime::Handle,
-    task::{AbortHandle, JoinHandle},
-    time::timeout,
-};
+use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 
 pub(super) use self::{
     listen::{Listening, Opening, listen},
@@ -90,13 +86,4 @@ pub(super) fn lost(response: Response) -> Error {
     )
     .blaming(Blame::Peer)
     .with_status(status)
-}
-
-/// A task that ends with this.
-pub(super) struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -18,9 +18,10 @@ use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    AbortOnDrop, Session,
+    Session,
     stream::{Opened, open},
 };
 use crate::client::{
@@ -36,7 +37,7 @@ pub(in crate::client) struct OldSse {
     /// Where messages are posted to.
     messages: Url,
     waiting: Arc<Waiting>,
-    _reading: AbortOnDrop,
+    _reading: AbortOnDropHandle<()>,
 }
 
 /// Who waits for what.
@@ -69,7 +70,7 @@ impl OldSse {
         let messages = endpoint(&target.url, &named)?;
         let waiting = Arc::<Waiting>::default();
         let reader = Reader { inbox, waiting: Arc::clone(&waiting), limits: target.limits.clone() };
-        let reading = AbortOnDrop(tokio::spawn(reader.run(events)).abort_handle());
+        let reading = AbortOnDropHandle::new(tokio::spawn(reader.run(events)));
         Ok(Some(Self { messages, waiting, _reading: reading }))
     }
 

@@ -28,7 +28,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::server::{accept_header, guard, peer, post, refusal::Refusal, routes::Endpoint, sse};
 
@@ -117,7 +117,7 @@ async fn connect(State(door): State<Door>, request: Request) -> Response {
     let open = Open { id, connections: door.connections.clone() };
     let serving = tokio::spawn(serve(door.endpoint.clone(), wire, peer));
     let first = format!("event: endpoint\ndata: {messages}?sessionId={id}\n\n");
-    let listening = Listening { outbox, _serving: AbortOnDrop(serving.abort_handle()), _open: open };
+    let listening = Listening { outbox, _serving: AbortOnDropHandle::new(serving), _open: open };
     sse::response(listening.into_events(first.into(), server.limits().keep_alive))
 }
 
@@ -217,7 +217,7 @@ impl FrameSink for Events {
 /// Whoever listens: the connection lives as long as this does.
 struct Listening {
     outbox: mpsc::Receiver<Bytes>,
-    _serving: AbortOnDrop,
+    _serving: AbortOnDropHandle<()>,
     _open: Open,
 }
 
@@ -238,14 +238,6 @@ impl Listening {
             };
             Some((Ok(chunk), (listening, None)))
         })
-    }
-}
-
-struct AbortOnDrop(tokio::task::AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
