@@ -47,8 +47,8 @@ const fn client(revision: &'static str, scenario: &'static str) -> Row {
     Row { role: Role::Client, revision, scenario, allowed: &[], is_extension: false }
 }
 
-const fn extension(scenario: &'static str) -> Row {
-    Row { is_extension: true, ..server("2026-07-28", scenario) }
+const fn extension(row: Row) -> Row {
+    Row { is_extension: true, ..row }
 }
 
 const ROWS: &[Row] = &[
@@ -153,16 +153,26 @@ const ROWS: &[Row] = &[
     server("2026-07-28", "input-required-result-capability-check"),
     server("2026-07-28", "input-required-result-ignore-extra-params"),
     server("2026-07-28", "input-required-result-validate-input"),
-    extension("tasks-lifecycle"),
-    extension("tasks-capability-negotiation"),
-    extension("tasks-dispatch-and-envelope"),
-    extension("tasks-wire-fields"),
-    extension("tasks-request-headers"),
-    extension("tasks-request-state-removal"),
-    extension("tasks-required-task-error"),
-    extension("tasks-mrtr-input"),
-    extension("tasks-mrtr-composition"),
-    extension("tasks-status-notifications"),
+    extension(server("2026-07-28", "tasks-lifecycle")),
+    extension(server("2026-07-28", "tasks-capability-negotiation")),
+    extension(server("2026-07-28", "tasks-dispatch-and-envelope")),
+    extension(server("2026-07-28", "tasks-wire-fields")),
+    extension(server("2026-07-28", "tasks-request-headers")),
+    extension(server("2026-07-28", "tasks-request-state-removal")),
+    extension(server("2026-07-28", "tasks-required-task-error")),
+    extension(server("2026-07-28", "tasks-mrtr-input")),
+    extension(server("2026-07-28", "tasks-mrtr-composition")),
+    extension(server("2026-07-28", "tasks-status-notifications")),
+    extension(server("2025-11-25", "sep-2640-skills-enumeration")),
+    extension(server("2026-07-28", "sep-2640-skills-enumeration")),
+    extension(server("2025-11-25", "sep-2640-skills-manifest")),
+    extension(server("2026-07-28", "sep-2640-skills-manifest")),
+    extension(server("2025-11-25", "sep-2640-skills-directory")),
+    extension(server("2026-07-28", "sep-2640-skills-directory")),
+    extension(client("2026-07-28", "sep-2640-client-no-prefetch")),
+    extension(client("2026-07-28", "sep-2640-client-verify-digest")),
+    extension(client("2026-07-28", "sep-2640-client-verify-size")),
+    extension(client("2026-07-28", "sep-2640-client-verify-frontmatter")),
     client("2025-11-25", "initialize"),
     client("2025-11-25", "tools_call"),
     client("2026-07-28", "tools_call"),

@@ -3,7 +3,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use mcp_jsonrpc::{ByteString, ErrorObject, Raw, code};
 
 use crate::{
-    Era, Revision, Revisions,
+    Era, Revision, Revisions, ToolError,
     shown::{bounded, shown},
     types::ClientCapability,
 };
@@ -95,6 +95,16 @@ impl Fault {
 
 /// Layers answer with a fault by failing with it.
 impl std::error::Error for Fault {}
+
+/// A handler's failure where the result has no place for it: an error with the handler's own words.
+impl From<ToolError> for Fault {
+    fn from(error: ToolError) -> Self {
+        match error.fault() {
+            Some(fault) => fault.clone(),
+            None => Self::Other(ErrorObject::new(code::INTERNAL_ERROR, error.into_message())),
+        }
+    }
+}
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

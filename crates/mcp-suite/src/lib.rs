@@ -9,6 +9,9 @@ pub use mcp_core::*;
 /// Streamable HTTP, server and client.
 #[cfg(any(feature = "http-server", feature = "http-client"))]
 pub use mcp_http as http;
+/// Agent Skills, served and loaded.
+#[cfg(feature = "skills")]
+pub use mcp_skills as skills;
 /// The process's own streams and child processes.
 #[cfg(feature = "stdio")]
 pub use mcp_stdio as stdio;

@@ -10,6 +10,7 @@ use mcp_suite::{
     Client, ClientBuilder, Revision,
     http::Http,
     implementation,
+    skills::SkillsClient,
     types::{ElicitParams, ElicitResult},
 };
 use serde::Deserialize;
@@ -32,6 +33,10 @@ pub(crate) async fn run(url: &str) -> Result<(), Box<dyn Error>> {
         "http-custom-headers" => call_what_the_suite_says(&client).await?,
         "http-invalid-tool-headers" => call_what_is_listed(&client).await?,
         "json-schema-2020-12-preservation" => echo_schema(&client).await?,
+        "sep-2640-client-no-prefetch" => drop(SkillsClient::of(&client)?.list().await?),
+        "sep-2640-client-verify-digest" | "sep-2640-client-verify-size" | "sep-2640-client-verify-frontmatter" => {
+            load_skills(&client).await?;
+        }
         // What they watch is the connection itself, and any request.
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" | "" => drop(client.tools().await?),
         other => return Err(format!("no scenario `{other}`").into()),
@@ -117,6 +122,22 @@ async fn echo_schema(client: &Client) -> Result<(), Box<dyn Error>> {
     let tool = tools.iter().find(|tool| tool.definition().name == "json_schema_2020_12_tool");
     let schema = &tool.ok_or("the server does not list the tool")?.definition().input_schema;
     client.call_raw("json_schema_echo", json!({ "schema": schema })).await?;
+    Ok(())
+}
+
+/// Loads each skill, and reads all of its files if that succeeds.
+async fn load_skills(client: &Client) -> Result<(), Box<dyn Error>> {
+    let skills = SkillsClient::of(client)?;
+    for skill in skills.list().await? {
+        match skills.load(skill).await {
+            Ok(loaded) => {
+                for path in loaded.paths() {
+                    loaded.read(&path).await?;
+                }
+            }
+            Err(error) => println!("{error}"),
+        }
+    }
     Ok(())
 }
 

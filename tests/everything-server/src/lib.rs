@@ -5,6 +5,7 @@ mod conformance;
 mod gauge;
 mod interop;
 mod jobs;
+mod skills;
 mod tools;
 
 pub use asking::asking_server;
@@ -26,7 +27,8 @@ pub fn server_with(limits: Limits) -> Server {
     for tool in tools::all() {
         builder = builder.tool(tool);
     }
-    jobs::add_to(interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool)).build()
+    let builder = interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool);
+    skills::add_to(jobs::add_to(builder)).build()
 }
 
 /// The examples of the repository's front page compile too.

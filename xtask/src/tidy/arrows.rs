@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&[&str]])] = &[
     ("mcp-session-redis", &[&["mcp-core"]]),
     ("mcp-grammar", &[&["mcp-core"]]),
     ("mcp-behavior", &[&["mcp-core", "mcp-grammar"]]),
+    ("mcp-skills", &[&["mcp-core"]]),
     ("mcp-llm", &[&["mcp-core"]]),
     ("mcp-telemetry", &[&["mcp-core"]]),
     ("mcp-test", &[&["mcp-core", "mcp-http"]]),
@@ -30,8 +31,16 @@ const ALLOWED: &[(&str, &[&[&str]])] = &[
 
 const TRANSPORTS: &[&str] = &["mcp-http", "mcp-ws", "mcp-stdio"];
 
-const ADD_ONS: &[&str] =
-    &["mcp-auth", "mcp-session-redis", "mcp-grammar", "mcp-behavior", "mcp-llm", "mcp-telemetry", "mcp-test"];
+const ADD_ONS: &[&str] = &[
+    "mcp-auth",
+    "mcp-session-redis",
+    "mcp-grammar",
+    "mcp-behavior",
+    "mcp-skills",
+    "mcp-llm",
+    "mcp-telemetry",
+    "mcp-test",
+];
 
 /// Every arrow between siblings that no row allows.
 pub(crate) fn check(repository: &Repository) -> Vec<Problem> {

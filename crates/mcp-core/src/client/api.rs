@@ -26,8 +26,9 @@ use crate::{
         route::Router,
     },
     lock::lock,
-    method::{CallTool, Complete, Discover, Empty, GetPrompt, Ping, ReadResource, SetLevel, notification},
+    method::{CallTool, Complete, Discover, Empty, GetPrompt, Method, Ping, ReadResource, SetLevel, notification},
     observer::{Direction, Opened},
+    shown,
     types::{
         CallToolParams, CallToolResult, CompleteParams, Completion, GetPromptParams, GetPromptResult, Implementation,
         LogLevel, ReadResourceResult, ResourceParams, ServerCapabilities, SetLevelParams,
@@ -110,6 +111,23 @@ impl Client {
     #[must_use]
     pub fn server_capabilities(&self) -> &ServerCapabilities {
         &self.verdict().capabilities
+    }
+
+    /// The settings of an extension, if the server has it.
+    #[must_use]
+    pub fn server_extension(&self, name: &str) -> Option<&Raw> {
+        self.server_capabilities().extensions.get(name)
+    }
+
+    /// The same, for whoever cannot do without.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MethodNotFound`] where the server does not say that it has the extension.
+    pub fn require_server_extension(&self, name: &str) -> Result<&Raw, Error> {
+        self.server_extension(name).ok_or_else(|| {
+            let message = format!("the server does not have the extension `{}`", shown(name));
+            Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Peer)
+        })
     }
 
     /// How to use the server, for a model.
@@ -197,7 +215,7 @@ impl Client {
         mut options: CallOptions,
     ) -> Result<CallToolResult, Error> {
         let params = self.tool_call(name, &arguments, &mut options)?;
-        self.request_with::<CallTool>(Ask::named(&params, name), &mut options).await
+        self.ask_with::<CallTool>(Ask::named(&params, name), &mut options).await
     }
 
     /// What is sent, and what of it travels in headers too.
@@ -234,7 +252,7 @@ impl Client {
             Error::caused(ErrorKind::InvalidParams, "a prompt's arguments must be an object of strings", error)
         })?;
         let params = GetPromptParams { name: name.to_owned(), arguments: arguments.unwrap_or_default() };
-        self.request_with::<GetPrompt>(Ask::named(&params, name), &mut options).await
+        self.ask_with::<GetPrompt>(Ask::named(&params, name), &mut options).await
     }
 
     /// Reads a resource.
@@ -251,7 +269,7 @@ impl Client {
     /// As [`read_resource`](Self::read_resource).
     pub async fn read_resource_with(&self, uri: &str, mut options: CallOptions) -> Result<ReadResourceResult, Error> {
         let params = ResourceParams { uri: uri.to_owned() };
-        let read = self.request_with::<ReadResource>(Ask::named(&params, uri), &mut options).await;
+        let read = self.ask_with::<ReadResource>(Ask::named(&params, uri), &mut options).await;
         read.map_err(|error| if is_about(&error, uri) { error.of_kind(ErrorKind::NotFound) } else { error })
     }
 
@@ -268,7 +286,33 @@ impl Client {
     /// # Errors
     /// As [`complete`](Self::complete).
     pub async fn complete_with(&self, params: CompleteParams, mut options: CallOptions) -> Result<Completion, Error> {
-        Ok(self.request_with::<Complete>(Ask::new(&params), &mut options).await?.completion)
+        Ok(self.ask_with::<Complete>(Ask::new(&params), &mut options).await?.completion)
+    }
+
+    /// Calls a method of an extension; what that may look like shows at
+    /// [`ServerBuilder::method`](crate::ServerBuilder::method).
+    ///
+    /// # Errors
+    /// [`ErrorKind::MethodNotFound`] where the era that is spoken does not have it, or the server; otherwise as
+    /// [`call_raw`](Self::call_raw).
+    pub async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
+        self.request_with::<M>(params, CallOptions::new()).await
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn request_with<M: Method>(
+        &self,
+        params: &M::Params,
+        mut options: CallOptions,
+    ) -> Result<M::Result, Error> {
+        if !M::ERAS.contains(&self.revision().era()) {
+            let message = format!("there is no `{}` in revision {}", M::NAME, self.revision());
+            return Err(Error::new(ErrorKind::MethodNotFound, message).blaming(Blame::Caller));
+        }
+        self.ask_with::<M>(Ask::new(params), &mut options).await
     }
 
     /// Asks for log messages from that level on. A legacy server is told now; a modern one with each call from now on that
@@ -278,7 +322,7 @@ impl Client {
     /// As [`call_raw`](Self::call_raw).
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), Error> {
         if self.revision().era() == Era::Legacy {
-            self.request::<SetLevel>(&SetLevelParams { level }).await?;
+            self.ask::<SetLevel>(&SetLevelParams { level }).await?;
         }
         self.0.listening.keep_log_level(level);
         Ok(())
@@ -316,8 +360,8 @@ impl Client {
     /// As any call.
     pub async fn ping(&self) -> Result<(), Error> {
         match self.revision().era() {
-            Era::Modern => self.request::<Discover>(&Empty::default()).await.map(drop),
-            Era::Legacy => self.request::<Ping>(&Empty::default()).await.map(drop),
+            Era::Modern => self.ask::<Discover>(&Empty::default()).await.map(drop),
+            Era::Legacy => self.ask::<Ping>(&Empty::default()).await.map(drop),
         }
     }
 

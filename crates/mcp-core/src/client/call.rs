@@ -50,6 +50,8 @@ pub struct CallOptions {
     pub(super) cancel: Option<CancellationToken>,
     /// Further members of `_meta`.
     meta: Vec<(Raw, Raw)>,
+    /// Whether the server is asked, whatever is kept of an earlier answer.
+    pub(super) is_fresh: bool,
     /// From which level on a modern server is to say what it does.
     pub(super) log_level: Option<LogLevel>,
     /// What [`Outgoing::mirrored`] is to be.
@@ -84,6 +86,12 @@ impl CallOptions {
     /// Hears of progress, in order. It runs while the call is awaited and must not block.
     pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Self {
         self.progress = Some(Box::new(hear));
+        self
+    }
+
+    /// Asks the server, even where an answer is kept that is still good ([`ClientBuilder::cache`](crate::ClientBuilder::cache)).
+    pub fn fresh(mut self) -> Self {
+        self.is_fresh = true;
         self
     }
 

@@ -178,7 +178,7 @@ impl Listening {
         if is_told {
             return Ok(());
         }
-        client.request::<Subscribe>(&ResourceParams { uri: uri.to_owned() }).await?;
+        client.ask::<Subscribe>(&ResourceParams { uri: uri.to_owned() }).await?;
         if let Some(wanted) = lock(&self.uris).get_mut(uri) {
             wanted.is_told = true;
         }
@@ -201,7 +201,7 @@ impl Listening {
             is_unwanted && uris.remove(&uri).is_some_and(|unwanted| unwanted.is_told)
         };
         if is_last && self.end.borrow().is_none() {
-            client.request::<Unsubscribe>(&ResourceParams { uri }).await?;
+            client.ask::<Unsubscribe>(&ResourceParams { uri }).await?;
         }
         Ok(())
     }

@@ -181,7 +181,7 @@ impl Client {
 
     /// A page, and how many bytes are in it.
     async fn sized_page<L: List>(&self, cursor: Option<&str>) -> Result<(Page<L::Item>, usize), Error> {
-        let page = self.request::<L>(&PaginatedParams { cursor: cursor.map(Into::into) }).await?;
+        let page = self.ask::<L>(&PaginatedParams { cursor: cursor.map(Into::into) }).await?;
         let (entries, next) = L::open(page);
         let bytes = entries.iter().map(|entry| entry.as_bytes().len()).sum::<usize>()
             + next.as_ref().map_or(0, |next| next.len());

@@ -46,11 +46,11 @@ async fn unless_cancelled<T>(
 }
 
 impl Client {
-    pub(crate) async fn request<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
-        self.request_with::<M>(Ask::new(params), &mut CallOptions::new()).await
+    pub(crate) async fn ask<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
+        self.ask_with::<M>(Ask::new(params), &mut CallOptions::new()).await
     }
 
-    pub(super) async fn request_with<M: Method>(
+    pub(super) async fn ask_with<M: Method>(
         &self,
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
@@ -91,7 +91,8 @@ impl Client {
     ) -> Result<Outcome, Error> {
         options.log_level = options.log_level.or_else(|| self.0.listening.log_level());
         // Only answers of the modern era say how long they are good.
-        let cache = self.0.settings.keeps().filter(|_| self.revision().era() == Era::Modern);
+        let may_keep = self.revision().era() == Era::Modern && !options.is_fresh;
+        let cache = self.0.settings.keeps().filter(|_| may_keep);
         let Some(cache) = cache else { return Ok(self.rounds::<M>(ask, options).await?.0) };
         let params = Raw::encode(ask.params).map_err(|error| {
             Error::caused(ErrorKind::InvalidParams, "the parameters cannot be written as JSON", error)

@@ -129,7 +129,7 @@ impl TaskHandle {
     /// [`ErrorKind::InvalidParams`] where the server does not have it, or not any more; otherwise as any call.
     pub async fn get(&self) -> Result<Task, Error> {
         let params = TaskParams { task_id: self.id.clone() };
-        self.client.request_with::<GetTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await
+        self.client.ask_with::<GetTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await
     }
 
     async fn look(&self) -> Result<Task, Error> {
@@ -143,7 +143,7 @@ impl TaskHandle {
     /// As [`get`](Self::get).
     pub async fn update(&self, answers: BTreeMap<String, Raw>) -> Result<(), Error> {
         let params = UpdateTaskParams { task_id: self.id.clone(), input_responses: answers };
-        self.client.request_with::<UpdateTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
+        self.client.ask_with::<UpdateTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
     }
 
     /// Calls it off. It may come to another end all the same.
@@ -152,7 +152,7 @@ impl TaskHandle {
     /// As [`get`](Self::get).
     pub async fn cancel(&self) -> Result<(), Error> {
         let params = TaskParams { task_id: self.id.clone() };
-        self.client.request_with::<CancelTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
+        self.client.ask_with::<CancelTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
     }
 
     /// Waits for its result, however long that takes, and answers what it asks with the client's handlers. Whoever stops

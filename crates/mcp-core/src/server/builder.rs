@@ -4,17 +4,21 @@ use std::{
 };
 
 use mcp_jsonrpc::Raw;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
 use crate::{
-    Error, Exchange, Limits, Prompt, Registry, Reply, Resource, ResourceTemplate, Revision, Revisions, Server, Tool,
+    Context, Error, Exchange, Fault, Limits, Prompt, Registry, Reply, Resource, ResourceTemplate, Revision, Revisions,
+    Server, Tool,
     head::meta_key,
     hub::{Hub, Subject},
+    method::Method,
     observer::{Observer, Observers},
     server::{
-        Core, Extensions, Inner, Introduction, StateKeys,
+        Core, Extensions, Inner, Introduction, ServerExtension, StateKeys,
+        extension_methods::{self, ExtensionMethod},
         introduction::Introducer,
         layers::{self, BuildStack, Stack},
         registry::Filter,
@@ -48,6 +52,7 @@ pub struct ServerBuilder {
     observers: Observers,
     state_keys: Option<StateKeys>,
     extensions: BTreeMap<String, Raw>,
+    methods: Vec<ExtensionMethod>,
     task_store: Option<Box<dyn TaskStore>>,
 }
 
@@ -75,6 +80,7 @@ impl ServerBuilder {
             observers: Observers::default(),
             state_keys: None,
             extensions: BTreeMap::new(),
+            methods: Vec::new(),
             task_store: None,
         }
     }
@@ -150,6 +156,60 @@ impl ServerBuilder {
     pub fn extension(mut self, name: impl Into<String>, settings: Raw) -> Self {
         self.extensions.insert(name.into(), settings);
         self
+    }
+
+    /// Answers a method of an extension with `handler`: an `async fn` of the [`Context`](crate::Context) and the parameters.
+    ///
+    /// Parameters that do not fit are -32602 with the field's name, absent ones are `{}`. They hold `_meta` too, which a type
+    /// that denies unknown fields would not take. Of the result, `_meta` is joined with the server's own, and `resultType` is
+    /// always `complete`.
+    ///
+    /// ```
+    /// use mcp_core::{Context, Era, Fault, Server, implementation, jsonrpc::Raw, method::Method};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Greet { name: String }
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Greeting { text: String }
+    ///
+    /// /// `greetings/greet`, which both sides name by this type.
+    /// struct GreetMethod;
+    ///
+    /// impl Method for GreetMethod {
+    ///     const NAME: &'static str = "greetings/greet";
+    ///     const ERAS: &'static [Era] = &[Era::Modern];
+    ///     type Params = Greet;
+    ///     type Result = Greeting;
+    /// }
+    ///
+    /// async fn greet(_: Context, Greet { name }: Greet) -> Result<Greeting, Fault> {
+    ///     Ok(Greeting { text: format!("Hello, {name}") })
+    /// }
+    ///
+    /// let server = Server::builder(implementation!())
+    ///     .extension("com.example/greetings", Raw::empty_object())
+    ///     .method::<GreetMethod, _>(greet)
+    ///     .build();
+    ///
+    /// # async fn client(client: mcp_core::Client) -> Result<(), mcp_core::Error> {
+    /// client.require_server_extension("com.example/greetings")?;
+    /// let greeting = client.request::<GreetMethod>(&Greet { name: "Ada".into() }).await?;
+    /// # drop(greeting); Ok(()) }
+    /// ```
+    pub fn method<M, Fut>(mut self, handler: impl Fn(Context, M::Params) -> Fut + Send + Sync + 'static) -> Self
+    where
+        M: Method,
+        M::Result: Serialize,
+        Fut: Future<Output = Result<M::Result, Fault>> + Send + 'static,
+    {
+        self.methods.push(ExtensionMethod::new::<M, Fut>(handler));
+        self
+    }
+
+    /// Adds an extension of the protocol, with all that belongs to it.
+    pub fn with(self, extension: impl ServerExtension) -> Self {
+        extension.extend(self)
     }
 
     /// Keeps tasks there. Default: in the memory of this process, [`Limits::all_tasks`] of them.
@@ -285,7 +345,7 @@ impl ServerBuilder {
     /// The server, or what is wrong with it.
     ///
     /// # Errors
-    /// As [`Registry::add`](crate::Registry::add); and when no revision is accepted.
+    /// As [`Registry::add`](crate::Registry::add); when no revision is accepted; and when two handlers answer one method.
     pub fn try_build(self) -> Result<Server, Error> {
         self.revisions.check()?;
         let hub = Arc::<Hub>::default();
@@ -313,6 +373,7 @@ impl ServerBuilder {
             logging: self.logging,
             state: self.state,
             extensions: self.extensions,
+            methods: extension_methods::table(self.methods)?,
             sequence: AtomicU64::new(1),
             hub,
             subscriptions: Arc::default(),

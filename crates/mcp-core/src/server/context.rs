@@ -8,12 +8,12 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BoxFuture, Exchange, Revision, Server, ToolError,
+    BoxFuture, Exchange, Fault, Revision, Server, ToolError,
     head::ProgressToken,
     lock::lock,
     method::notification,
     server::{Principal, RequestHead, keys::Keys, outlet::Outlet},
-    types::{ClientCapabilities, Implementation, LogLevel, LogMessage, TraceContext},
+    types::{ClientCapabilities, ClientCapability, Implementation, LogLevel, LogMessage, TraceContext},
 };
 
 /// What a handler knows of the call that it answers, and what it can say while it runs. Cloning is cheap.
@@ -86,6 +86,24 @@ impl Context {
     #[must_use]
     pub fn client_extension(&self, name: &str) -> Option<Raw> {
         self.client_capabilities().extensions.remove(name)
+    }
+
+    /// The settings of an extension, for handlers that cannot do without; where the client lacks it, the request is refused
+    /// with -32021.
+    ///
+    /// # Errors
+    /// When the client does not say that it has the extension.
+    ///
+    /// Specification: *Overview, Extensions; Error Codes*.
+    pub fn require_client_extension(&self, name: &'static str) -> Result<Raw, ToolError> {
+        let missing = || ToolError::faulty(Fault::MissingCapability(vec![ClientCapability::Extension(name)]));
+        self.client_extension(name).ok_or_else(missing)
+    }
+
+    /// Whether whoever asks sees a resource of exactly that URI: one that is there, and that no filter hides.
+    #[must_use]
+    pub fn sees_resource(&self, uri: &str) -> bool {
+        self.server().resources().find_for(&self.0.exchange, uri).is_some()
     }
 
     /// Goes on as a task, where the tool may ([`Tool::task_when_told`](crate::Tool::task_when_told)) and the client knows what

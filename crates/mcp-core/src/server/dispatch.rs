@@ -23,7 +23,7 @@ use crate::{
     Fault, Reply, Revision,
     method::CoreMethod,
     server::{
-        Core, Exchange,
+        Core, Exchange, extension_methods,
         features::{completion, list, prompts, resources, tools},
         legacy, modern,
         reply::Body,
@@ -47,8 +47,9 @@ pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
 
 /// The method table.
 fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
-    let unknown = || Fault::MethodNotFound(exchange.method.clone());
-    let method = CoreMethod::find(&exchange.method, exchange.revision.era()).ok_or_else(unknown)?;
+    let Some(method) = CoreMethod::find(&exchange.method, exchange.revision.era()) else {
+        return extension_methods::call(core, exchange);
+    };
     if let Some(fault) = &exchange.head.fault {
         return Err(fault.clone());
     }
@@ -56,7 +57,7 @@ fn start(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
         CoreMethod::Initialize => legacy::initialize(core, exchange)?,
         CoreMethod::Ping => Body::default(),
         CoreMethod::Discover => modern::discover(core, &exchange)?,
-        _ if !core.offers(method) => return Err(unknown()),
+        _ if !core.offers(method) => return Err(Fault::MethodNotFound(exchange.method)),
         CoreMethod::ListTools => list::list(core, &exchange, "tools", &core.tools, core.cache.tools)?,
         CoreMethod::CallTool => return tools::call(core, exchange),
         CoreMethod::ListPrompts => list::list(core, &exchange, "prompts", &core.prompts, core.cache.prompts)?,

@@ -10,6 +10,7 @@ mod connection;
 mod context;
 mod dispatch;
 mod exchange;
+mod extension_methods;
 mod extensions;
 mod features;
 mod form;
@@ -35,7 +36,7 @@ mod template;
 mod tool;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::AtomicU64},
@@ -49,6 +50,7 @@ pub use builder::ServerBuilder;
 pub use connection::{serve, serve_peer};
 pub use context::{Context, Told};
 pub use exchange::Exchange;
+pub use extension_methods::ServerExtension;
 pub use extensions::Extensions;
 pub use form::{Form, Question, form, form_schema};
 use futures_util::FutureExt;
@@ -124,6 +126,8 @@ pub(crate) struct Core {
     state: Extensions,
     /// The extensions of the protocol that the application has, and their settings.
     extensions: BTreeMap<String, Raw>,
+    /// The methods that these have, by their names.
+    methods: HashMap<&'static str, extension_methods::ExtensionMethod>,
     /// How many requests were accepted, and one.
     sequence: AtomicU64,
     hub: Arc<Hub>,

@@ -461,17 +461,21 @@ pub(super) fn arguments<A: DeserializeOwned>(exchange: &Exchange) -> Result<A, T
 
 /// Reads them again, with what is needed to name the field: only bad arguments pay for it.
 fn misfit<A: DeserializeOwned>(text: &str) -> ToolError {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, A>(&mut reader) {
+    match read::<A>(text) {
         Ok(_) => ToolError::new("The arguments do not fit"),
-        Err(error) => {
-            let (path, reason) = (error.path().to_string(), error.inner().to_string());
-            // Where in the text it stands tells a model nothing.
-            let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(reason, _)| reason);
-            let field = if path == "." { "arguments".into() } else { format!("`{path}`") };
-            ToolError::new(format!("Invalid arguments: {field}: {reason}"))
-        }
+        Err(why) => ToolError::new(format!("Invalid arguments: {why}")),
     }
+}
+
+/// Reads a value, or says which of its fields does not fit and why.
+pub(super) fn read<A: DeserializeOwned>(text: &str) -> Result<A, String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (path, reason) = (error.path().to_string(), error.inner().to_string());
+        // Where in the text it stands tells a model nothing.
+        let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(reason, _)| reason);
+        if path == "." { reason.to_owned() } else { format!("`{path}`: {reason}") }
+    })
 }
 
 pub(super) fn no_parameters() -> Raw {

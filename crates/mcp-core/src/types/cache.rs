@@ -55,8 +55,9 @@ impl CacheHint {
         Self { scope: CacheScope::Private, ..self }
     }
 
-    /// The member's value.
-    pub(crate) fn ttl_ms(self) -> u64 {
+    /// The value of the member `ttlMs`.
+    #[must_use]
+    pub fn ttl_ms(self) -> u64 {
         // What JSON numbers carry everywhere.
         const MOST: u128 = (1 << 53) - 1;
         u64::try_from(self.ttl.as_millis().min(MOST)).unwrap_or(u64::MAX)

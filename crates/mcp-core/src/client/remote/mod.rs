@@ -104,6 +104,6 @@ async fn complete(client: Client, params: CompleteParams, known: PromptArguments
     let known = known.iter().fold(params, |params, (name, value)| params.given(name, value));
     let mut options = CallOptions::new();
     options.whose = Whose::Nobody;
-    let completed = client.request_with::<Complete>(Ask::new(&known), &mut options).await;
+    let completed = client.ask_with::<Complete>(Ask::new(&known), &mut options).await;
     Ok(completed.map_err(forward::passed)?.completion)
 }

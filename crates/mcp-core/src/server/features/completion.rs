@@ -4,9 +4,7 @@
 
 use crate::{
     Context, Fault,
-    server::{
-        Core, Exchange, PromptArguments, completer::Completers, dispatch::Running, features::failure, reply::Body,
-    },
+    server::{Core, Exchange, PromptArguments, completer::Completers, dispatch::Running, reply::Body},
     shown,
     types::{CompleteParams, CompleteResult, CompletionReference},
 };
@@ -24,7 +22,7 @@ pub(crate) fn complete(core: &Core, exchange: Exchange) -> Result<Running, Fault
     let (context, guard) = Context::new(exchange);
     let values = completers.complete(context, &argument.name, argument.value, known);
     let completing = guard.during(async move {
-        let completion = values.await.map_err(failure)?.capped();
+        let completion = values.await?.capped();
         Body::encode(&CompleteResult { completion })
     });
     Ok(Running::new(core.handler_timeout(), Box::pin(completing)))

@@ -7,7 +7,7 @@ use mcp_jsonrpc::{Raw, encode};
 
 use crate::{
     Context, Fault, Prompt, Revision, ToolError,
-    server::{Core, Exchange, PromptArguments, dispatch::Running, features::failure, reply::Body},
+    server::{Core, Exchange, PromptArguments, dispatch::Running, reply::Body},
     shown,
     types::{GetPromptResult, WrittenMessage},
 };
@@ -45,7 +45,7 @@ fn check(prompt: &Prompt, arguments: &PromptArguments) -> Result<(), Fault> {
 }
 
 fn finish(outcome: Result<GetPromptResult, ToolError>, revision: Revision) -> Result<Body, Fault> {
-    let result = outcome.map_err(failure)?;
+    let result = outcome?;
     let mut members = BytesMut::new();
     if let Some(description) = &result.description {
         members.put_slice(br#""description":"#);

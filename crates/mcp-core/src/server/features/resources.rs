@@ -7,10 +7,7 @@ use mcp_jsonrpc::encode;
 
 use crate::{
     BoxFuture, Context, Fault, Revision, ToolError,
-    server::{
-        Core, Exchange, Registry, dispatch::Running, features::failure, registry::since, reply::Body,
-        resource::has_scheme,
-    },
+    server::{Core, Exchange, Registry, dispatch::Running, registry::since, reply::Body, resource::has_scheme},
     types::{CacheHint, ReadResourceResult},
 };
 
@@ -83,7 +80,7 @@ fn finish(
 ) -> Result<Body, Fault> {
     let mut result = match outcome {
         Err(error) if error.is_not_found() => return Err(Fault::ResourceNotFound(uri.into())),
-        outcome => outcome.map_err(failure)?,
+        outcome => outcome?,
     };
     for contents in &mut result.contents {
         since(revision, Revision::V2025_06_18, &mut contents.meta);
