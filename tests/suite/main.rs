@@ -16,5 +16,6 @@ mod observer;
 mod peer;
 mod process;
 mod server;
+mod skills;
 mod transcript;
 mod ws;

@@ -7,6 +7,7 @@ mod blocking;
 mod callers;
 mod cancel;
 mod changes;
+mod extensions;
 mod hidden;
 mod in_flight;
 mod keys;

@@ -8,7 +8,7 @@ use std::{
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, DirEntry},
+    fs::{Dir, FileType},
 };
 use mcp_core::{Blame, Error, ErrorKind};
 
@@ -45,7 +45,7 @@ impl Directory {
 pub(super) fn gather(directory: &Arc<Directory>, gathered: &mut Gathered) -> Result<(), Error> {
     let path = own_name(directory)?.unwrap_or_default();
     let mut walk = Walk { directory, gathered };
-    walk.enter(&directory.0, PathBuf::new(), &path, !path.is_empty())
+    walk.enter(&PathBuf::new(), &path, !path.is_empty())
 }
 
 /// What the one skill is called that a directory is itself.
@@ -67,41 +67,43 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Looks through a directory: `place` is where it lies, `path` what it is called in URIs.
-    fn enter(&mut self, dir: &Dir, place: PathBuf, path: &str, is_skill: bool) -> Result<(), Error> {
-        let cannot = |error: io::Error| invalid(path, error);
+    fn enter(&mut self, place: &Path, path: &str, is_skill: bool) -> Result<(), Error> {
         if place.components().count() > DEPTH {
             return Err(invalid(path, format!("directories are more than {DEPTH} deep")));
         }
-        let entries = dir.entries().and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(cannot)?;
-        let mut named = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let name = entry.file_name().into_string().map_err(|_| invalid(path, "a name in it is no UTF-8"))?;
-            if !name.starts_with('.') {
-                named.push((name, entry));
-            }
-        }
-        let is_skill = is_skill || named.iter().any(|(name, _)| name == SKILL_MD);
-        if is_skill && named.is_empty() {
+        let entries = self.entries(place).map_err(|error| invalid(path, error))?;
+        let is_skill = is_skill || entries.iter().any(|(name, _)| name == SKILL_MD);
+        if is_skill && entries.is_empty() {
             self.gathered.empty(path);
         }
-        for (name, entry) in named {
+        for (name, kind) in entries {
             let (place, path) = (place.join(&name), if path.is_empty() { name } else { format!("{path}/{name}") });
-            self.take(dir, &entry, place, path, is_skill)?;
+            if kind.is_dir() {
+                self.enter(&place, &path, is_skill)?;
+            } else if is_skill {
+                self.take(place, path)?;
+            }
         }
         Ok(())
     }
 
-    fn take(&mut self, dir: &Dir, entry: &DirEntry, place: PathBuf, path: String, is_skill: bool) -> Result<(), Error> {
-        let kind = entry.file_type().map_err(|error| invalid(&path, error))?;
-        if kind.is_dir() {
-            let inner = entry.open_dir().map_err(|error| invalid(&path, error))?;
-            return self.enter(&inner, place, &path, is_skill);
+    /// What is in a directory, and not hidden.
+    fn entries(&self, place: &Path) -> io::Result<Vec<(String, FileType)>> {
+        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        let mut entries = Vec::new();
+        for entry in self.directory.0.read_dir(place)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|_| io::Error::other("a name in it is no UTF-8"))?;
+            if !name.starts_with('.') {
+                entries.push((name, entry.file_type()?));
+            }
         }
-        if !is_skill {
-            return Ok(());
-        }
-        // What a link leads to; it fails where that is outside.
-        let metadata = dir.metadata(entry.file_name()).map_err(|error| invalid(&path, error))?;
+        Ok(entries)
+    }
+
+    /// Adds a file, or what a link leads to; that fails where it is outside.
+    fn take(&mut self, place: PathBuf, path: String) -> Result<(), Error> {
+        let metadata = self.directory.0.metadata(&place).map_err(|error| invalid(&path, error))?;
         if !metadata.is_file() {
             return Err(invalid(&path, "it is neither a file nor a directory, nor a link to a file"));
         }
