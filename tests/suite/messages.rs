@@ -112,6 +112,7 @@ files! {
     logging: Memory Lines Stdio Http Ws;
     prompts: Memory Lines Stdio Http Ws;
     resources: Memory Lines Stdio Http Ws;
+    skills: Memory Lines Stdio Http Ws;
     tasks: Memory Lines Stdio Http Ws;
     tools: Memory Lines Stdio Http Ws;
 }

@@ -1,6 +1,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(all(feature = "http", feature = "stdio"), doc = include_str!("../README.md"))]
-#![cfg_attr(not(all(feature = "http", feature = "stdio")), doc = "The Model Context Protocol: servers and clients.")]
+#![cfg_attr(all(feature = "http", feature = "stdio", feature = "derive"), doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(all(feature = "http", feature = "stdio", feature = "derive")),
+    doc = "The Model Context Protocol: servers and clients."
+)]
 
 mod auto;
 

@@ -45,6 +45,14 @@ mod asking_page {}
 mod tasks_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/extensions.md")]
+mod extensions_page {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/skills.md")]
+mod skills_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/http.md")]
 mod http_page {}
 

@@ -90,8 +90,10 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
         Era::Modern if kind == Some(&Value::from("input_required")) => Ok(()),
         Era::Modern if kind == Some(&Value::from("task")) && is_task(members) => Ok(()),
         Era::Modern if kind != Some(&Value::from("complete")) => Err("`resultType` is not \"complete\"".to_owned()),
+        // A list of resources has them, what is in a directory has not; the two look alike.
+        Era::Modern if members.contains_key("resources") => Ok(()),
         Era::Modern if (is_cacheable(members) || is_task(members)) != members.contains_key("ttlMs") => {
-            Err("lists and the discovery have cache hints, and nothing else has".to_owned())
+            Err("lists, skills and the discovery have cache hints, and nothing else has".to_owned())
         }
         Era::Legacy if kind.is_some() || members.contains_key("ttlMs") => {
             Err("a member that the legacy era does not have".to_owned())
@@ -104,7 +106,7 @@ fn result_of(result: &Value, era: Era) -> Result<(), String> {
 }
 
 fn is_cacheable(result: &Map<String, Value>) -> bool {
-    ["tools", "supportedVersions", "prompts", "resources", "resourceTemplates", "contents"]
+    ["tools", "supportedVersions", "prompts", "resourceTemplates", "contents", "skills", "skill"]
         .iter()
         .any(|member| result.contains_key(*member))
 }
