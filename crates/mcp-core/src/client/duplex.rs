@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Blame, BoxFuture, Error, ErrorKind, FrameSink, FrameSource, Limits, Wire,
-    client::{Agreed, Inbox, Incoming, Outgoing, Replies, Transport, about_request},
+    client::{Agreed, Backoff, Inbox, Incoming, Outgoing, Replies, Transport, about_request},
     head::cancelled,
     lock::lock,
     mailbox::Mailbox,
@@ -35,6 +35,11 @@ pub trait Connector: Send + Sync + 'static {
 
     /// Tells that both sides agree what to speak on the wire that was opened last: it will not be opened anew for that.
     fn agreed(&self) {}
+
+    /// How to come back when the wire is lost that both sides agreed on; not at all, unless it says so.
+    fn recovery(&self) -> Option<Backoff> {
+        None
+    }
 }
 
 /// The connector of a wire that is there already, and cannot be opened anew. A server that hangs up on a client of another
@@ -159,6 +164,10 @@ impl<C: Connector> Transport for Duplex<C> {
 
     fn agreed(&self, _: &Agreed) {
         self.connector.agreed();
+    }
+
+    fn recovery(&self) -> Option<Backoff> {
+        self.connector.recovery()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -2,6 +2,7 @@
 
 mod api;
 mod attention;
+mod backoff;
 mod builder;
 mod cache;
 mod call;
@@ -24,6 +25,7 @@ mod transport;
 mod visits;
 
 pub use api::Client;
+pub use backoff::Backoff;
 pub use builder::ClientBuilder;
 pub use cache::ResponseCache;
 pub use call::CallOptions;

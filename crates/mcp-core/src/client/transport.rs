@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::{
     BoxFuture, Error, Limits, Revision,
+    client::Backoff,
     head::meta_key,
     mailbox::Mailbox,
     method::notification,
@@ -51,6 +52,12 @@ pub trait Transport: Send + Sync + 'static {
         let _ = to;
     }
 
+    /// How the client is to come back when a connection is lost that both sides agreed on: it [opens](Self::open) the
+    /// transport anew. Default: not at all.
+    fn recovery(&self) -> Option<Backoff> {
+        None
+    }
+
     /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
@@ -78,6 +85,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn agreed(&self, to: &Agreed) {
         (**self).agreed(to);
+    }
+
+    fn recovery(&self) -> Option<Backoff> {
+        (**self).recovery()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
