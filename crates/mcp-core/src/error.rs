@@ -18,6 +18,8 @@ struct Inner {
     status: Option<u16>,
     challenges: Vec<String>,
     retry_after: Option<Duration>,
+    /// Of a request that the peer has not got.
+    is_unsent: bool,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -124,6 +126,7 @@ impl Error {
             status: None,
             challenges: Vec::new(),
             retry_after: None,
+            is_unsent: false,
             source: None,
         }))
     }
@@ -142,7 +145,7 @@ impl Error {
     /// Something was asked of a transport that is not connected, or not any more.
     #[must_use]
     pub fn not_connected() -> Self {
-        Self::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller)
+        Self::new(ErrorKind::TransportClosed, "there is no connection").blaming(Blame::Caller).unsent()
     }
 
     /// The error that the peer answered with.
@@ -199,6 +202,13 @@ impl Error {
         self
     }
 
+    /// The same error, of a request that the peer has certainly not got.
+    #[must_use]
+    pub fn unsent(mut self) -> Self {
+        self.0.is_unsent = true;
+        self
+    }
+
     /// The same error with the blame put elsewhere.
     #[must_use]
     pub fn blaming(mut self, blame: Blame) -> Self {
@@ -238,6 +248,13 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// Whether the peer has certainly not got the request, so that making it again does nothing twice. Of a request that was
+    /// sent and not answered nobody can tell: that is for the caller to know.
+    #[must_use]
+    pub fn is_safe_to_retry(&self) -> bool {
+        self.0.is_unsent
     }
 
     /// What the peer answered, where the error is an answer.

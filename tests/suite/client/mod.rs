@@ -29,6 +29,7 @@ mod metadata;
 mod mirrored;
 mod options;
 mod progress;
+mod recovery;
 mod results;
 mod sse;
 mod sse_listen;

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -16,12 +16,12 @@ use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use crate::{
     Blame, Era, Error, ErrorKind, Limits, MirrorPlan, Revision,
     client::{
-        Agreed, CallOptions, ClientBuilder, IntoTransport, ListenEnd, Outgoing, Verdict,
+        Agreed, CallOptions, CancellationToken, ClientBuilder, IntoTransport, ListenEnd, Outgoing, Verdict,
         call::{Ask, Caller, Speech},
         connect::Connected,
         hearing::Listening,
         remote::Passing,
-        renewal::WeakClient,
+        renewal::{Renewing, WeakClient},
         result,
         route::Router,
     },
@@ -49,7 +49,14 @@ pub(super) struct Inner {
     pub(super) listening: Arc<Listening>,
     /// How often the session was begun anew, and whoever does so.
     pub(super) sessions: AtomicU64,
-    pub(super) renewing: AsyncMutex<()>,
+    pub(super) renewing: Arc<AsyncMutex<Renewing>>,
+    pub(super) is_renewing: AtomicBool,
+    /// Whether both sides agree, on the connection that there is.
+    pub(super) is_up: AtomicBool,
+    /// How often no connection could be opened in the place of a lost one.
+    pub(super) given_up: AtomicU64,
+    /// Fires when the client is disconnected.
+    pub(super) closed: CancellationToken,
     /// What stands for a connection where there is none, as over HTTP. None once it is closed.
     pub(super) opened: Mutex<Option<Opened>>,
     /// What the tools of the last list mirror, by name; those that mirror nothing are not in it.
@@ -86,11 +93,15 @@ impl Client {
             router,
             listening,
             sessions: AtomicU64::new(0),
-            renewing: AsyncMutex::default(),
+            renewing: Arc::default(),
+            is_renewing: AtomicBool::new(false),
+            is_up: AtomicBool::new(true),
+            given_up: AtomicU64::new(0),
+            closed: CancellationToken::new(),
             opened: Mutex::new(opened),
             plans: ArcSwap::default(),
         }));
-        client.0.router.agreed(revision, WeakClient(Arc::downgrade(&client.0)));
+        client.0.router.agreed(revision, client.weak());
         client.0.caller.transport.agreed(&Agreed::new(revision));
         client
     }
@@ -146,6 +157,10 @@ impl Client {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.0.caller.limits
+    }
+
+    pub(super) fn weak(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.0))
     }
 
     pub(super) fn caller(&self) -> &Caller {
@@ -367,6 +382,7 @@ impl Client {
 
     /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
     pub async fn disconnect(&self) {
+        self.0.closed.cancel();
         self.0.listening.end(ListenEnd::Local);
         self.0.router.stop();
         self.0.caller.transport.close().await;

@@ -40,6 +40,11 @@ impl Backoff {
         self
     }
 
+    /// How long to wait at most.
+    pub(super) const fn longest(self) -> Duration {
+        self.most
+    }
+
     /// The waits, one before each try.
     pub fn waits(self) -> impl Iterator<Item = Duration> + Send {
         (0..self.tries).map(move |tried| {

@@ -157,7 +157,7 @@ async fn shake_hands(
     legacy::shake_hands(caller, offered, client.revisions, &client.info, &capabilities).await
 }
 
-/// Begins a session anew that a legacy server has forgotten, in the revision that was agreed on.
+/// Begins anew what was lost, in the revision that was agreed on: in the legacy era with a handshake.
 pub(crate) async fn renew(
     caller: &Caller,
     client: &ClientBuilder,
@@ -165,10 +165,12 @@ pub(crate) async fn renew(
     revision: Revision,
 ) -> Result<(), Error> {
     caller.transport.open(inbox.clone()).await?;
-    let (agreed, _) = shake_hands(caller, client, revision).await?;
-    if agreed != revision {
-        let message = format!("the server speaks {agreed} now, and no longer {revision}");
-        return Err(Error::new(ErrorKind::ProtocolVersionMismatch, message));
+    if revision.era() == Era::Legacy {
+        let (agreed, _) = shake_hands(caller, client, revision).await?;
+        if agreed != revision {
+            let message = format!("the server speaks {agreed} now, and no longer {revision}");
+            return Err(Error::new(ErrorKind::ProtocolVersionMismatch, message));
+        }
     }
     caller.transport.agreed(&Agreed::new(revision));
     Ok(())

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -90,9 +93,23 @@ struct Link {
 /// A message that is to be written.
 #[derive(Debug)]
 struct Outbound {
-    /// Of a request, so that it can be withdrawn.
-    id: Option<RequestId>,
+    /// Who waits for the answer to a request.
+    waiter: Option<Arc<Waiter>>,
     frame: Bytes,
+}
+
+impl Outbound {
+    /// The message, as it leaves: from now on nobody can tell whether the server has got it.
+    fn leave(self) -> Bytes {
+        if let Some(waiter) = &self.waiter {
+            waiter.is_sent.store(true, Ordering::Relaxed);
+        }
+        self.frame
+    }
+
+    fn is_for(&self, waiter: &Arc<Waiter>) -> bool {
+        self.waiter.as_ref().is_some_and(|own| Arc::ptr_eq(own, waiter))
+    }
 }
 
 /// Who waits for what comes back for one request.
@@ -101,6 +118,7 @@ struct Waiter {
     incoming: Mailbox<Result<Incoming, Error>>,
     /// It is `subscriptions/listen`, which is read at once whatever comes.
     listens: bool,
+    is_sent: AtomicBool,
 }
 
 impl<C: Connector> Duplex<C> {
@@ -196,22 +214,26 @@ impl<C> Drop for Duplex<C> {
 
 impl Link {
     fn request(self: Arc<Self>, out: Outgoing, id: RequestId) -> Replies {
-        let waiter = Arc::new(Waiter { incoming: Mailbox::new(&self.limits), listens: out.calls(Listen::NAME) });
+        let (incoming, listens) = (Mailbox::new(&self.limits), out.calls(Listen::NAME));
+        let waiter = Arc::new(Waiter { incoming, listens, is_sent: AtomicBool::new(false) });
         let cancel = out.to_cancel().filter(|_| !out.calls(Initialize::NAME)).map(|cancel| cancel.frame);
         let asked = Asked { link: self, id, waiter, unsent: Some(out.frame), cancel, is_queued: false };
         Replies::new(futures_util::stream::unfold(asked, |mut asked| async move { Some((asked.next().await?, asked)) }))
     }
 
     /// Queues a message once there is room; false once the connection is closed.
-    async fn put(&self, id: Option<RequestId>, frame: Bytes) -> bool {
+    async fn put(&self, waiter: Option<Arc<Waiter>>, frame: Bytes) -> bool {
         let bytes = frame.len();
-        self.outbox.put(Outbound { id, frame }, bytes).await
+        self.outbox.put(Outbound { waiter, frame }, bytes).await
     }
 
+    /// Whoever waits is told why it is in vain. What has not left yet never will, so that it can be said that it has not.
     fn fail_pending(&self) {
         let waiters = lock(&self.pending).close();
+        self.outbox.retain(|queued| queued.waiter.is_none());
         for waiter in waiters {
-            waiter.settle(Err(self.closed()));
+            let is_sent = waiter.is_sent.load(Ordering::Relaxed);
+            waiter.settle(Err(if is_sent { self.closed() } else { self.closed().unsent() }));
         }
     }
 
@@ -329,7 +351,7 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opene
         tokio::select! {
             biased;
             ended = &mut reading => Some(ended),
-            written = wire::write(&link.outbox, &mut sink, |queued| queued.frame) => match written {
+            written = wire::write(&link.outbox, &mut sink, Outbound::leave) => match written {
                 Ok(()) => None,
                 // What is still to be read are answers, and at the end why nothing can be written.
                 Err(error) => Some(tokio::time::timeout(LAST_WORDS, reading).await.unwrap_or(error)),
@@ -396,9 +418,9 @@ impl Asked {
     async fn next(&mut self) -> Option<Result<Incoming, Error>> {
         if let Some(frame) = self.unsent.take() {
             let is_open = lock(&self.link.pending).begin(self.id.clone(), self.waiter.clone());
-            self.is_queued = is_open && self.link.put(Some(self.id.clone()), frame).await;
+            self.is_queued = is_open && self.link.put(Some(self.waiter.clone()), frame).await;
             if !self.is_queued {
-                self.waiter.settle(Err(self.link.closed()));
+                self.waiter.settle(Err(self.link.closed().unsent()));
             }
         }
         self.waiter.incoming.pop().await
@@ -411,11 +433,11 @@ impl Drop for Asked {
         // The connection may be waiting for room in it.
         self.waiter.incoming.close();
         // What was not written yet never will be, and needs no cancelling.
-        let is_withdrawn = || self.link.outbox.retain(|queued| queued.id.as_ref() != Some(&self.id));
+        let is_withdrawn = || self.link.outbox.retain(|queued| !queued.is_for(&self.waiter));
         if waits && self.is_queued && !is_withdrawn() {
             let Some(frame) = self.cancel.take() else { return };
             let bytes = frame.len();
-            if self.link.outbox.push(Outbound { id: None, frame }, bytes) {
+            if self.link.outbox.push(Outbound { waiter: None, frame }, bytes) {
                 self.link.observers.notification(self.link.connection, Direction::Outgoing, notification::CANCELLED);
             }
         }

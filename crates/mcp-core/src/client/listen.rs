@@ -5,7 +5,7 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
 };
 
@@ -24,7 +24,7 @@ use crate::{
         CallOptions,
         call::Ask,
         hearing::listener,
-        modern::changes::{Pump, cut},
+        modern::changes::{Opened, Pump, cut, silent},
     },
     hub::{Hub, Listener, Subject},
     method::Listen,
@@ -210,20 +210,39 @@ impl Client {
     }
 
     async fn listen_to_stream(&self, filter: NotificationFilter) -> Result<Subscription, Error> {
-        let (caller, params) = (self.caller(), ListenParams { notifications: filter });
-        let out = caller.compose::<Listen>(self.speech(), &Ask::new(&params), &CallOptions::new())?;
+        let patience = self.limits().request_timeout;
+        loop {
+            self.settled().await;
+            let opened = self.open_stream(filter.clone())?;
+            let session = opened.session;
+            match self.listen_on(opened, filter.clone()).await {
+                Err(error) if self.may_come_back(&error) => {
+                    timeout(patience, self.renewed(session)).await.map_err(|_| silent())??;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn listen_on(&self, opened: Opened, filter: NotificationFilter) -> Result<Subscription, Error> {
         let (hub, end) = (Arc::<Hub>::default(), watch::Sender::new(None));
         let ending = self.listening().ending(Some(end.subscribe()));
         let (tell, told) = oneshot::channel();
-        let pump = Pump { replies: caller.transport.request(out), hub, listening: self.listening().clone() };
+        let pump = Pump { opened, hub, listening: self.listening().clone(), client: self.weak() };
         // It reads from the first moment on, however slowly this is polled.
-        let pump = AbortOnDropHandle::new(tokio::spawn(pump.run(params.notifications, tell, end)));
-        let first = timeout(caller.limits.request_timeout, told).await;
-        let first =
-            first.map_err(|_| Error::new(ErrorKind::Timeout, "the server did not say what it agrees to tell"))?;
+        let pump = AbortOnDropHandle::new(tokio::spawn(pump.run(filter, tell, end)));
+        let first = timeout(self.limits().request_timeout, told).await.map_err(|_| silent())?;
         let (acknowledged, listener) = first.map_err(|_| cut())??;
         let client = self.clone();
         Ok(Subscription { client, acknowledged, listener, ending, end: None, pump: Some(pump), uris: Vec::new() })
+    }
+
+    /// Asks for a stream of changes.
+    pub(super) fn open_stream(&self, filter: NotificationFilter) -> Result<Opened, Error> {
+        let (caller, params) = (self.caller(), ListenParams { notifications: filter });
+        let out = caller.compose::<Listen>(self.speech(), &Ask::new(&params), &CallOptions::new())?;
+        let session = self.0.sessions.load(Ordering::Acquire);
+        Ok(Opened { replies: caller.transport.request(out), session })
     }
 
     async fn listen_in_session(&self, filter: NotificationFilter) -> Result<Subscription, Error> {

@@ -249,6 +249,7 @@ impl Routing {
         }
         match self.agreed.get() {
             Some((_, client)) if error.kind() == ErrorKind::NotInitialized => client.renew(),
+            Some((_, client)) if self.transport.recovery().is_some() => client.renew(),
             Some(_) => self.listening.end(ListenEnd::Lost(error)),
             // The client may yet try another way.
             None => {}

@@ -269,6 +269,11 @@ impl Inbox {
         self.lost.send_replace(None);
     }
 
+    /// Whether the connection is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
     /// Waits until there is a connection, again.
     pub(crate) async fn until_found(&self) {
         // The sender is part of `self`, so it cannot be gone.

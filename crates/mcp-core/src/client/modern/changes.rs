@@ -5,13 +5,17 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
 
 use crate::{
     Era, Error, ErrorKind,
     client::{
         Incoming, ListenEnd, Replies,
         hearing::{Listening, listener, mark, subject},
+        renewal::WeakClient,
         result,
     },
     hub::{Hub, Listener},
@@ -45,11 +49,19 @@ async fn acknowledgement(replies: &mut Replies) -> Result<Option<NotificationFil
 /// What a subscription begins with.
 pub(crate) type Begun = (NotificationFilter, Listener);
 
+/// A stream that was asked for.
+pub(crate) struct Opened {
+    pub(crate) replies: Replies,
+    /// How often the connection was begun anew by then.
+    pub(crate) session: u64,
+}
+
 /// Takes down what has changed, at once, so that neither the server nor the connection waits for whoever listens.
 pub(crate) struct Pump {
-    pub(crate) replies: Replies,
+    pub(crate) opened: Opened,
     pub(crate) hub: Arc<Hub>,
     pub(crate) listening: Arc<Listening>,
+    pub(crate) client: WeakClient,
 }
 
 impl Pump {
@@ -59,22 +71,55 @@ impl Pump {
         begun: oneshot::Sender<Result<Begun, Error>>,
         end: watch::Sender<Option<ListenEnd>>,
     ) {
-        let (acknowledged, is_over) = match acknowledgement(&mut self.replies).await {
+        let (acknowledged, is_over) = match acknowledgement(&mut self.opened.replies).await {
             Ok(Some(theirs)) => (asked.within(theirs), false),
             Ok(None) => (NotificationFilter::default(), true),
             // Where nobody waits for it any more, nobody need know.
             Err(error) => return drop(begun.send(Err(error))),
         };
-        let uris = acknowledged.resource_subscriptions.clone();
         let listener = listener(&self.hub, &acknowledged);
-        if begun.send(Ok((acknowledged, listener))).is_ok() {
-            end.send_replace(Some(if is_over { ListenEnd::Graceful } else { self.read(&uris).await }));
+        if begun.send(Ok((acknowledged.clone(), listener))).is_ok() {
+            end.send_replace(Some(if is_over { ListenEnd::Graceful } else { self.read_on(&acknowledged).await }));
+        }
+    }
+
+    /// Reads, and listens anew where the connection is lost and comes back.
+    async fn read_on(&mut self, acknowledged: &NotificationFilter) -> ListenEnd {
+        loop {
+            let end = self.read(&acknowledged.resource_subscriptions).await;
+            let is_lost = matches!(&end, ListenEnd::Lost(error) if error.kind() == ErrorKind::TransportClosed);
+            if !is_lost || !self.client.client().is_ok_and(|client| client.recovers()) {
+                return end;
+            }
+            if let Err(error) = self.listen_again(acknowledged).await {
+                return ListenEnd::Lost(error.into());
+            }
+        }
+    }
+
+    async fn listen_again(&mut self, acknowledged: &NotificationFilter) -> Result<(), Error> {
+        loop {
+            let client = self.client.client()?;
+            client.renewed(self.opened.session).await?;
+            self.opened = client.open_stream(acknowledged.clone())?;
+            let patience = client.limits().request_timeout;
+            match timeout(patience, acknowledgement(&mut self.opened.replies)).await.unwrap_or_else(|_| Err(silent())) {
+                Err(error) if error.kind() == ErrorKind::TransportClosed => {}
+                Err(error) => return Err(error),
+                Ok(_) => {
+                    // Anything may have changed meanwhile.
+                    for subject in acknowledged.subjects() {
+                        self.hub.changed(&subject);
+                    }
+                    return Ok(());
+                }
+            }
         }
     }
 
     async fn read(&mut self, uris: &[String]) -> ListenEnd {
         loop {
-            match self.replies.next().await {
+            match self.opened.replies.next().await {
                 Some(Ok(Incoming::Notification(notification))) => {
                     if notification.method == notification::CANCELLED {
                         return ListenEnd::Graceful;
@@ -93,6 +138,10 @@ impl Pump {
             }
         }
     }
+}
+
+pub(crate) fn silent() -> Error {
+    Error::new(ErrorKind::Timeout, "the server did not say what it agrees to tell")
 }
 
 pub(crate) fn cut() -> Error {
