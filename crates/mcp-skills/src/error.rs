@@ -54,7 +54,7 @@ pub enum Mismatch {
     /// A field of its frontmatter.
     #[error("frontmatter differs in `{0}`")]
     Frontmatter(String),
-    /// It holds nothing that could be compared.
-    #[error("content is missing, or no `SKILL.md`")]
-    Content,
+    /// It is not there, or not what can be compared; in words.
+    #[error("content is no good: {0}")]
+    Content(String),
 }

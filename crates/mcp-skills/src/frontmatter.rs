@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 use crate::uri::is_skill_name;
 
 /// How long a frontmatter may be, in bytes.
-pub const FRONTMATTER_BYTES: usize = 64 * 1024;
+pub const MAX_FRONTMATTER_BYTES: usize = 256 * 1024;
+
+/// How many values it may hold.
+const MAX_NODES: usize = 16 * 1024;
 
 /// What a `SKILL.md` says of its skill before its first line: YAML there, a JSON object on the wire.
 ///
@@ -30,15 +33,18 @@ impl Frontmatter {
     /// Reads the frontmatter of a `SKILL.md`.
     ///
     /// # Errors
-    /// In words: when there is none, or it is no YAML mapping of at most [`FRONTMATTER_BYTES`].
+    /// In words: when there is none, or it is no YAML mapping of at most [`MAX_FRONTMATTER_BYTES`].
     pub fn parse(skill_md: &str) -> Result<Self, String> {
         let (yaml, _) = split(skill_md).ok_or("it does not begin with YAML between two lines of `---`")?;
-        if yaml.len() > FRONTMATTER_BYTES {
-            return Err(format!("its frontmatter is longer than {FRONTMATTER_BYTES} bytes"));
+        if yaml.len() > MAX_FRONTMATTER_BYTES {
+            return Err(format!("its frontmatter is longer than {MAX_FRONTMATTER_BYTES} bytes"));
         }
-        // References would let a few lines stand for gigabytes.
+        // A few lines of references would else stand for gigabytes.
         let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 32, max_nodes: 4096 },
+            budget: serde_saphyr::budget! { max_depth: 32, max_nodes: MAX_NODES },
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_NODES },
+            merge_keys: serde_saphyr::MergeKeyPolicy::AsOrdinary,
+            ignore_binary_tag_for_string: true,
             strict_booleans: true,
             with_snippet: false,
         };
@@ -159,6 +165,33 @@ mod tests {
         assert_eq!(windows, Frontmatter::new("a", "b"));
     }
 
+    /// Other hosts read the same lines with other libraries.
+    #[test]
+    fn scalars_are_those_of_yaml_1_2() {
+        for (yaml, json) in [
+            ("0o17", json!(15)),
+            ("0x1F", json!(31)),
+            ("1.10", json!(1.1)),
+            ("1e3", json!(1000.0)),
+            ("12345678901234567890", json!(12_345_678_901_234_567_890_u64)),
+            ("~", Value::Null),
+            ("True", json!(true)),
+            ("y", json!("y")),
+            ("1:30", json!("1:30")),
+            ("2026-01-02T03:04:05Z", json!("2026-01-02T03:04:05Z")),
+            ("!!str 12", json!("12")),
+            ("!!binary aGVsbG8=", json!("aGVsbG8=")),
+            ("&x 1", json!(1)),
+            ("{ <<: { b: 1 } }", json!({ "<<": { "b": 1 } })),
+        ] {
+            assert_eq!(parse(&format!("a: {yaml}\n")).unwrap()["a"], json, "{yaml}");
+        }
+        assert_eq!(parse("a: &x [1]\nb: *x\n").unwrap(), json!({ "a": [1], "b": [1] }));
+        for yaml in [".inf", ".nan", "{ x: 1, x: 2 }", "*x", "[", "@x"] {
+            assert!(parse(&format!("a: {yaml}\n")).is_err(), "{yaml}");
+        }
+    }
+
     #[test]
     fn what_is_no_frontmatter_is_refused_in_words() {
         for text in ["", "name: a", "---\nname: a", "---", " ---\nname: a\n---", "---\n- a\n---", "---\na: [\n---"] {
@@ -167,8 +200,8 @@ mod tests {
         assert!(parse("name: a\nname: b\n").is_err(), "a field twice");
         assert!(Frontmatter::parse("---\n---").unwrap().check().is_err());
         let of = |bytes: usize| parse(&format!("a: {}\n", "x".repeat(bytes - 4)));
-        assert!(of(FRONTMATTER_BYTES).is_ok());
-        assert!(of(FRONTMATTER_BYTES + 1).unwrap_err().contains("longer"));
+        assert!(of(MAX_FRONTMATTER_BYTES).is_ok());
+        assert!(of(MAX_FRONTMATTER_BYTES + 1).unwrap_err().contains("longer"));
     }
 
     #[test]

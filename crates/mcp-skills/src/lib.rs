@@ -9,12 +9,13 @@ mod server;
 mod types;
 mod uri;
 
-pub use client::{LoadedSkill, SkillsClient};
+pub use client::{LoadedSkill, SkillsClient, SkillsPage};
 pub use digest::Digest;
 pub use error::{Mismatch, SkillError};
-pub use frontmatter::{FRONTMATTER_BYTES, Frontmatter};
+pub use frontmatter::{Frontmatter, MAX_FRONTMATTER_BYTES};
 pub use server::{DynamicSkill, SkillFiles, Skills, SkillsBuilder};
 pub use types::{
-    DIRECTORY, GetSkill, GetSkillParams, GetSkillResult, ListSkills, ListSkillsResult, ReadDirectory,
-    ReadDirectoryParams, ReadDirectoryResult, SKILL_BYTES, SKILL_FILES, SKILLS, Skill, SkillResource, SkillResources,
+    DIRECTORY_MIME_TYPE, EXTENSION_ID, GetSkill, GetSkillParams, GetSkillResult, ListSkills, ListSkillsResult,
+    MAX_BYTES, MAX_RESOURCES, ReadResourceDirectory, ReadResourceDirectoryParams, ReadResourceDirectoryResult, Skill,
+    SkillResource, SkillResources,
 };

@@ -4,7 +4,7 @@ use mcp_core::{
     Era,
     jsonrpc::Raw,
     method::Method,
-    types::{CacheScope, PaginatedParams, ResourceDefinition},
+    types::{CacheHint, CacheScope, PaginatedParams},
 };
 use serde::{Deserialize, Serialize, de::Error as _};
 
@@ -16,17 +16,17 @@ use crate::{
 /// The extension that skills are.
 ///
 /// Specification: *Skills extension, Extension Identifier*.
-pub const SKILLS: &str = "io.modelcontextprotocol/skills";
+pub const EXTENSION_ID: &str = "io.modelcontextprotocol/skills";
 
 /// How many files every host takes of one skill.
 ///
 /// Specification: *Skills extension, Limits*.
-pub const SKILL_FILES: usize = 512;
+pub const MAX_RESOURCES: usize = 512;
 
 /// How many bytes every host takes of one skill, in all of its files.
 ///
 /// Specification: *Skills extension, Limits*.
-pub const SKILL_BYTES: u64 = 16 * 1024 * 1024;
+pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a server says of a skill: all that a host needs to show it, to have it approved, and to verify what it reads.
 ///
@@ -72,8 +72,9 @@ pub struct SkillResource {
 }
 
 impl Skill {
-    pub(crate) fn new(uri: String, frontmatter: Frontmatter, resources: SkillResources) -> Self {
-        Self { uri, frontmatter, resources, meta: None }
+    /// What is to be said of a skill. [`check`](Self::check) tells whether it may.
+    pub fn new(uri: impl Into<String>, frontmatter: Frontmatter, resources: SkillResources) -> Self {
+        Self { uri: uri.into(), frontmatter, resources, meta: None }
     }
 
     /// Its name, which is a label: two skills may have the same.
@@ -117,8 +118,11 @@ impl Skill {
         Some(Digest::of(&text))
     }
 
-    /// What of it does not keep the extension's rules, in words.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Whether it keeps the extension's rules; they do not bound its [size](Self::check_size).
+    ///
+    /// # Errors
+    /// In words, what of it does not.
+    pub fn check(&self) -> Result<(), String> {
         let root = root_of(&self.uri).ok_or("its URI does not end in `/SKILL.md`")?;
         self.frontmatter.check()?;
         if name_of(root) != self.name() {
@@ -127,27 +131,38 @@ impl Skill {
         let SkillResources::Listed(files) = &self.resources else { return Ok(()) };
         let mut seen = HashSet::with_capacity(files.len());
         for file in files {
-            if within(root, &file.uri).is_none() {
-                return Err("one of its files lies outside of its directory".into());
-            }
-            if !seen.insert(&file.uri) {
+            let path = within(root, &file.uri).ok_or("one of its files lies outside of its directory")?;
+            if !seen.insert(path) {
                 return Err("one of its files is listed twice".into());
             }
         }
-        if seen.contains(&self.uri) { Ok(()) } else { Err("its `SKILL.md` is not among its files".into()) }
+        let has_itself = files.iter().any(|file| file.uri == self.uri);
+        if has_itself { Ok(()) } else { Err("its `SKILL.md` is not among its files".into()) }
     }
 
-    /// Whether it is more than every host takes, in words.
-    pub(crate) fn check_size(&self) -> Result<(), String> {
+    /// Whether every host takes that much.
+    ///
+    /// # Errors
+    /// In words, what is more than [`MAX_RESOURCES`] or [`MAX_BYTES`].
+    ///
+    /// Specification: *Skills extension, Limits*.
+    pub fn check_size(&self) -> Result<(), String> {
         let files = self.files();
         let bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
-        if files.len() > SKILL_FILES {
-            return Err(format!("it has {} files; hosts take {SKILL_FILES}", files.len()));
+        if files.len() > MAX_RESOURCES {
+            return Err(format!("it has {} files; hosts take {MAX_RESOURCES}", files.len()));
         }
-        if bytes > SKILL_BYTES {
-            return Err(format!("it has {bytes} bytes; hosts take {SKILL_BYTES}"));
+        if bytes > MAX_BYTES {
+            return Err(format!("it has {bytes} bytes; hosts take {MAX_BYTES}"));
         }
         Ok(())
+    }
+}
+
+impl SkillResource {
+    /// A file of those bytes.
+    pub fn new(uri: impl Into<String>, bytes: &[u8]) -> Self {
+        Self { uri: uri.into(), digest: Digest::of(bytes), size: bytes.len() as u64 }
     }
 }
 
@@ -189,7 +204,7 @@ pub struct GetSkill;
 /// Specification: *Skills extension, Reading Directories*.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct ReadDirectory;
+pub struct ReadResourceDirectory;
 
 /// The extension is written for the modern era; what it needs is there in the other one too.
 const ERAS: &[Era] = &[Era::Legacy, Era::Modern];
@@ -208,11 +223,11 @@ impl Method for GetSkill {
     type Result = GetSkillResult;
 }
 
-impl Method for ReadDirectory {
+impl Method for ReadResourceDirectory {
     const NAME: &'static str = "resources/directory/read";
     const ERAS: &'static [Era] = ERAS;
-    type Params = ReadDirectoryParams;
-    type Result = ReadDirectoryResult;
+    type Params = ReadResourceDirectoryParams;
+    type Result = ReadResourceDirectoryResult;
 }
 
 /// A page of a server's skills.
@@ -246,8 +261,8 @@ pub struct GetSkillParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetSkillResult {
-    /// The entry.
-    pub skill: Skill,
+    /// The entry, a [`Skill`] if it keeps the rules.
+    pub skill: Raw,
     /// For how many milliseconds it is fresh, as servers of the modern era say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
@@ -259,7 +274,7 @@ pub struct GetSkillResult {
 /// Which directory is asked for, and from where on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ReadDirectoryParams {
+pub struct ReadResourceDirectoryParams {
     /// The directory's URI, without a slash at its end.
     pub uri: String,
     /// Where the page begins.
@@ -271,18 +286,70 @@ pub struct ReadDirectoryParams {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct ReadDirectoryResult {
-    /// What is in it: files, and directories of the media type [`DIRECTORY`].
-    pub resources: Vec<ResourceDefinition>,
+pub struct ReadResourceDirectoryResult {
+    /// What is in it, each a [`ResourceDefinition`](mcp_core::types::ResourceDefinition): files, and directories of the media type [`DIRECTORY_MIME_TYPE`].
+    pub resources: Vec<Raw>,
     /// What the next page is asked for with, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
+impl ListSkillsResult {
+    /// A page, and where the next one begins.
+    #[must_use]
+    pub fn new(skills: Vec<Raw>, next_cursor: Option<String>) -> Self {
+        Self { skills, next_cursor, ttl_ms: None, cache_scope: None }
+    }
+
+    /// The same with the hint that the modern era wants.
+    #[must_use]
+    pub fn cached(mut self, hint: CacheHint) -> Self {
+        (self.ttl_ms, self.cache_scope) = (Some(hint.ttl_ms()), Some(hint.scope));
+        self
+    }
+}
+
+impl GetSkillParams {
+    /// The skill of that URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into() }
+    }
+}
+
+impl GetSkillResult {
+    /// That skill.
+    #[must_use]
+    pub fn new(skill: Raw) -> Self {
+        Self { skill, ttl_ms: None, cache_scope: None }
+    }
+
+    /// The same with the hint that the modern era wants.
+    #[must_use]
+    pub fn cached(mut self, hint: CacheHint) -> Self {
+        (self.ttl_ms, self.cache_scope) = (Some(hint.ttl_ms()), Some(hint.scope));
+        self
+    }
+}
+
+impl ReadResourceDirectoryParams {
+    /// The directory of that URI, from its beginning.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), cursor: None }
+    }
+}
+
+impl ReadResourceDirectoryResult {
+    /// A page, and where the next one begins.
+    #[must_use]
+    pub fn new(resources: Vec<Raw>, next_cursor: Option<String>) -> Self {
+        Self { resources, next_cursor }
+    }
+}
+
 /// The media type of a directory.
 ///
 /// Specification: *Skills extension, Directory Resources*.
-pub const DIRECTORY: &str = "inode/directory";
+pub const DIRECTORY_MIME_TYPE: &str = "inode/directory";
 
 #[cfg(test)]
 mod tests {
@@ -326,7 +393,7 @@ mod tests {
     fn entries_that_break_a_rule_are_refused() {
         let file = |uri: &str| json!({ "uri": uri, "digest": digest(), "size": 0 });
         let (md, inside) = (file("skill://acme/refunds/SKILL.md"), file("skill://acme/refunds/x"));
-        let breaks: [(&str, Value); 16] = [
+        let breaks: [(&str, Value); 17] = [
             ("/uri", json!("skill://acme/refunds/README.md")),
             ("/uri", json!("skill://acme/other/SKILL.md")),
             ("/uri", json!(7)),
@@ -337,6 +404,7 @@ mod tests {
             ("/resources", json!([])),
             ("/resources", json!([inside])),
             ("/resources", json!([md, inside, inside])),
+            ("/resources", json!([md, inside, file("skill://acme/refunds/%78")])),
             ("/resources", json!([md, file("skill://acme/other/x")])),
             ("/resources", json!([md, file("skill://acme/refunds/../x")])),
             ("/resources", json!("static")),
@@ -380,9 +448,9 @@ mod tests {
             skill.resources = SkillResources::Listed(files);
             skill.check_size()
         };
-        assert_eq!(with(SKILL_FILES, SKILL_BYTES), Ok(()));
-        assert!(with(SKILL_FILES + 1, 0).is_err());
-        assert!(with(1, SKILL_BYTES + 1).is_err());
+        assert_eq!(with(MAX_RESOURCES, MAX_BYTES), Ok(()));
+        assert!(with(MAX_RESOURCES + 1, 0).is_err());
+        assert!(with(1, MAX_BYTES + 1).is_err());
         assert!(with(1, u64::MAX).is_err());
     }
 }

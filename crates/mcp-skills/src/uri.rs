@@ -11,8 +11,25 @@ pub(crate) const SKILL_MD: &str = "SKILL.md";
 
 const SCHEME: &str = "skill://";
 
-/// What does not stand in a segment as it is: all but the characters that nothing reserves.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What does not stand in a segment as it is (RFC 3986, `pchar`).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
 
 /// The URI of a path of ours.
 pub(crate) fn uri_of(path: &str) -> String {
@@ -31,19 +48,29 @@ fn encoded(path: &str) -> String {
 
 /// The path of ours that a URI names.
 pub(crate) fn path_of(uri: &str) -> Option<Cow<'_, str>> {
-    percent_decode_str(uri.strip_prefix(SCHEME)?).decode_utf8().ok()
+    decoded(uri.strip_prefix(SCHEME)?)
 }
 
-/// Where a skill's files are: the URI of its `SKILL.md` without that.
+/// Where a skill's files are: the URI of its `SKILL.md` without that. A URI of another shape, or one that walks upwards, is
+/// no skill's.
 pub(crate) fn root_of(skill_md_uri: &str) -> Option<&str> {
-    skill_md_uri.strip_suffix(SKILL_MD)?.strip_suffix('/').filter(|root| !root.is_empty())
+    let root = skill_md_uri.strip_suffix(SKILL_MD)?.strip_suffix('/')?;
+    let (scheme, path) = root.split_once("://")?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_plain = !path.contains(|char: char| char.is_whitespace() || char.is_control() || "?#".contains(char));
+    (is_scheme && is_plain && is_path(&decoded(path)?)).then_some(root)
 }
 
-/// The path of a file within the skill whose root that is.
-pub(crate) fn within<'a>(root: &str, uri: &'a str) -> Option<Cow<'a, str>> {
-    let path = uri.strip_prefix(root)?.strip_prefix('/')?;
-    let path = percent_decode_str(path).decode_utf8().ok()?;
-    is_path(&path).then_some(path)
+/// The path of a file within the skill whose root that is, however its URI is written.
+pub(crate) fn within(root: &str, uri: &str) -> Option<String> {
+    let (root, uri) = (decoded(root)?, decoded(uri)?);
+    let path = uri.strip_prefix(&*root)?.strip_prefix('/')?;
+    is_path(path).then(|| path.to_owned())
+}
+
+fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 /// The name that a skill has by the place where it is.
@@ -56,19 +83,22 @@ pub(crate) fn is_path(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']))
 }
 
-/// What a reference within a skill means, as a path below the skill's root.
+/// What a reference within a skill means, as a path below the skill's root; the root itself is the empty path.
 pub(crate) fn resolve(reference: &str) -> Option<String> {
-    let reference = percent_decode_str(reference.split('#').next()?).decode_utf8().ok()?;
+    let reference = decoded(reference.split('#').next()?)?;
+    if reference.starts_with('/') {
+        return None;
+    }
     let mut path = Vec::new();
     for part in reference.split('/') {
         match part {
-            "." => {}
+            "" | "." => {}
             ".." => drop(path.pop()?),
             part => path.push(part),
         }
     }
     let path = path.join("/");
-    is_path(&path).then_some(path)
+    (path.is_empty() || is_path(&path)).then_some(path)
 }
 
 /// Whether a skill may have that name.
@@ -89,6 +119,7 @@ mod tests {
         for (path, uri) in [
             ("git-workflow/SKILL.md", "skill://git-workflow/SKILL.md"),
             ("a/b c/ü?#%.md", "skill://a/b%20c/%C3%BC%3F%23%25.md"),
+            ("a/c++/(x)@2,3;=:!$&'*~.md", "skill://a/c++/(x)@2,3;=:!$&'*~.md"),
         ] {
             assert_eq!(uri_of(path), uri);
             assert_eq!(path_of(uri).unwrap(), path);
@@ -101,7 +132,9 @@ mod tests {
     fn a_files_place_within_a_skill() {
         let root = root_of("skill://acme/refunds/SKILL.md").unwrap();
         assert_eq!((root, name_of(root)), ("skill://acme/refunds", "refunds"));
-        assert_eq!(within(root, "skill://acme/refunds/a%20b.md").as_deref(), Some("a b.md"));
+        for inside in ["skill://acme/refunds/a%20b.md", "skill://acme/%72efunds/a%20b%2Emd"] {
+            assert_eq!(within(root, inside).as_deref(), Some("a b.md"), "{inside}");
+        }
         for outside in [
             "skill://acme/refunds",
             "skill://acme/refunds2/a",
@@ -111,16 +144,37 @@ mod tests {
         ] {
             assert_eq!(within(root, outside), None, "{outside}");
         }
-        assert_eq!(root_of("skill://acme/refunds/README.md"), None);
-        assert_eq!(root_of("/SKILL.md"), None);
-        assert_eq!(name_of("skill://git"), "git");
+        for none in [
+            "skill://acme/refunds/README.md",
+            "/SKILL.md",
+            "b/SKILL.md",
+            ":b/SKILL.md",
+            "7://b/SKILL.md",
+            "skill://../b/SKILL.md",
+            "skill://x/../b/SKILL.md",
+            "skill://%2e%2e/b/SKILL.md",
+            "skill://x y/b/SKILL.md",
+            "skill://x#/b/SKILL.md",
+            "skill://x?/b/SKILL.md",
+            "skill:///SKILL.md",
+        ] {
+            assert_eq!(root_of(none), None, "{none}");
+        }
+        assert_eq!(root_of("github://o/r/skills/x/SKILL.md"), Some("github://o/r/skills/x"));
     }
 
     #[test]
     fn references_stay_within_the_skill() {
-        assert_eq!(resolve("references/FORMS.md").as_deref(), Some("references/FORMS.md"));
-        assert_eq!(resolve("./a/../b%20c.md#part").as_deref(), Some("b c.md"));
-        for out in ["../a", "a/../../b", "/etc/passwd", "", "a//b", "%2e%2e/a", "a\\..\\b", "..%2fa"] {
+        for (reference, path) in [
+            ("references/FORMS.md", "references/FORMS.md"),
+            ("./a/../b%20c.md#part", "b c.md"),
+            ("a//b/", "a/b"),
+            ("", ""),
+            (".", ""),
+        ] {
+            assert_eq!(resolve(reference).as_deref(), Some(path), "{reference}");
+        }
+        for out in ["../a", "a/../../b", "/etc/passwd", "%2e%2e/a", "a\\..\\b", "..%2fa", "%2fetc"] {
             assert_eq!(resolve(out), None, "{out}");
         }
     }

@@ -211,6 +211,22 @@ async fn a_method_that_the_era_lacks_is_not_sent() {
 }
 
 #[tokio::test]
+async fn what_peers_could_not_read_of_an_extension_is_an_error_where_it_is_named() {
+    let long = Raw::parse("[]").unwrap();
+    for (name, settings) in
+        [("x.y/z", long), ("z", Raw::empty_object()), ("/z", Raw::empty_object()), ("x y/z", Raw::empty_object())]
+    {
+        let server = Server::builder(implementation!()).extension(name, settings.clone()).try_build();
+        assert_eq!(server.unwrap_err().kind(), ErrorKind::InvalidParams, "{name}");
+        let client = Client::builder(implementation!())
+            .extension(name, settings)
+            .connect(crate::server::extensions::server())
+            .await;
+        assert_eq!(client.unwrap_err().kind(), ErrorKind::InvalidParams, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_method_has_one_handler_and_the_cores_stay_the_cores() {
     let twice = Server::builder(implementation!()).method::<Greet, _>(greet).method::<Greet, _>(greet);
     assert_eq!(twice.try_build().unwrap_err().kind(), ErrorKind::DuplicateRegistration);

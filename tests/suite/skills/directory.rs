@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use mcp_core::{Client, ErrorKind, client::Changed, types::NotificationFilter};
-use mcp_skills::{SKILL_BYTES, SKILL_FILES, Skills, SkillsClient};
+use mcp_skills::{MAX_BYTES, MAX_RESOURCES, Skills, SkillsClient};
 use tempfile::TempDir;
 
 use super::{digest, serving, skill_md};
@@ -67,56 +67,94 @@ async fn an_empty_directory_is_listed_and_empty() {
 
 #[test]
 fn links_are_followed_within_the_directory_and_nowhere_else() {
-    let outside = directory(&[("secret", b"secret")]);
+    let outside = directory(&[("file", b"TOP SECRET")]);
     let with = |link: &str, target: &Path| {
-        let directory = directory(&[("a/SKILL.md", skill_md("a", "").as_bytes()), ("shared.md", b"shared")]);
+        let directory = directory(&[
+            ("a/SKILL.md", skill_md("a", "").as_bytes()),
+            ("shared.md", b"shared"),
+            (".env", b"TOP SECRET"),
+            (".hidden/x", b"TOP SECRET"),
+        ]);
         symlink(target, directory.path().join(link)).unwrap();
         of(&directory).map(|skills| uris(&skills))
     };
     assert_eq!(with("a/shared.md", Path::new("../shared.md")).unwrap(), ["a/SKILL.md", "a/shared.md"]);
-    for target in
-        [outside.path().join("secret"), "../../secret".into(), "/etc/passwd".into(), "none".into(), ".".into()]
-    {
-        let error = with("a/link", &target).unwrap_err();
+    let absolute = outside.path().join("file");
+    for target in ["../../file", "/etc/passwd", "none", ".", "../.env", "../.hidden/x", absolute.to_str().unwrap()] {
+        let error = with("a/link", Path::new(target)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidParams, "{target:?}");
-        assert!(!format!("{error:?}").contains("secret\n"), "{error:?}");
+        assert!(error.to_string().contains("a/link") && !format!("{error:?}").contains("TOP"), "{error:?}");
+    }
+    // A skill that somebody thinks is installed is not left out without a word.
+    assert!(with("b", Path::new("a")).unwrap_err().to_string().contains("a link to a directory"));
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_not_waited_for() {
+    for place in ["a/fifo", "SKILL.md"] {
+        let directory = directory(&[("a/SKILL.md", skill_md("a", "").as_bytes())]);
+        let made = std::process::Command::new("mkfifo").arg(directory.path().join(place)).status().unwrap();
+        assert!(made.success());
+        assert!(of(&directory).unwrap_err().to_string().contains(place));
     }
 }
 
-/// A link that is put there after the directory was looked through.
-#[tokio::test]
-async fn a_file_that_becomes_a_link_to_the_outside_is_not_read() {
-    let outside = directory(&[("secret", b"secret")]);
-    let directory = directory(&[("a/SKILL.md", skill_md("a", "").as_bytes()), ("a/x", b"secret")]);
-    let client = Client::connect(serving(of(&directory).unwrap())).await.unwrap();
-    assert!(client.read_resource("skill://a/x").await.is_ok());
-    fs::remove_file(directory.path().join("a/x")).unwrap();
-    symlink(outside.path().join("secret"), directory.path().join("a/x")).unwrap();
-    let error = client.read_resource("skill://a/x").await.unwrap_err();
-    assert!(error.to_string().contains("cannot be read"), "{error}");
+#[test]
+fn what_is_no_skill_does_not_stand_in_the_way() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let directory = directory(&[("a/SKILL.md", skill_md("a", "").as_bytes()), ("notes/x", b"")]);
+    let odd = OsStr::from_bytes(b".\xff");
+    fs::write(directory.path().join("a").join(odd), "").unwrap();
+    assert_eq!(uris(&of(&directory).unwrap()), ["a/SKILL.md"]);
+    fs::write(directory.path().join("a").join(OsStr::from_bytes(b"\xff")), "").unwrap();
+    assert!(of(&directory).unwrap_err().to_string().contains("UTF-8"));
 }
 
 #[tokio::test]
-async fn what_has_changed_is_noticed_when_it_is_read() {
+async fn what_is_served_is_what_was_said_until_it_is_refreshed() {
     let directory = directory(&[("a/SKILL.md", skill_md("a", "old").as_bytes()), ("a/x", b"old"), ("a/y", b"old")]);
-    let client = Client::connect(serving(of(&directory).unwrap())).await.unwrap();
-    let skills = SkillsClient::of(&client).unwrap();
-    let entry = skills.list().await.unwrap().remove(0);
-    let loaded = skills.load(entry.clone()).await.unwrap();
+    let skills = of(&directory).unwrap();
+    let server = serving(skills.clone());
+    let client = Client::connect(server.clone()).await.unwrap();
+    let found = SkillsClient::of(&client).unwrap();
+    let entry = found.list().await.unwrap().remove(0);
+    let loaded = found.load(entry.clone()).await.unwrap();
     write(directory.path(), "a/x", "new");
     fs::remove_file(directory.path().join("a/y")).unwrap();
     write(directory.path(), "a/z", "new");
+    assert_eq!(&*found.load(entry.clone()).await.unwrap().read("x").await.unwrap(), b"old");
 
     // The host that holds the old entry reads nothing that it does not describe.
-    assert!(loaded.read("x").await.is_err());
-    assert!(loaded.read("y").await.is_err());
-    assert!(loaded.read("z").await.is_err());
-    let fresh = skills.get(&entry.uri).await.unwrap();
+    skills.refresh(&server).await.unwrap();
+    for gone in ["x", "y", "z"] {
+        assert!(loaded.read(gone).await.is_err(), "{gone}");
+    }
+    let fresh = found.get(&entry.uri).await.unwrap();
     assert_ne!(fresh.fingerprint(), entry.fingerprint());
-    let loaded = skills.load(fresh).await.unwrap();
+    let loaded = found.load(fresh).await.unwrap();
     assert_eq!(&*loaded.read("x").await.unwrap(), b"new");
-    assert_eq!(&*loaded.read("z").await.unwrap(), b"new");
     assert_eq!(loaded.paths().collect::<Vec<_>>(), ["SKILL.md", "x", "z"]);
+}
+
+/// What was served before is gone from each of them, and what is new is there.
+#[tokio::test]
+async fn each_server_is_refreshed_by_itself() {
+    let directory = directory(&[("a/SKILL.md", skill_md("a", "").as_bytes())]);
+    let skills = of(&directory).unwrap();
+    let servers = [serving(skills.clone()), serving(skills.clone())];
+    fs::remove_dir_all(directory.path().join("a")).unwrap();
+    write(directory.path(), "b/SKILL.md", skill_md("b", ""));
+    for server in &servers {
+        skills.refresh(server).await.unwrap();
+    }
+    for server in servers {
+        let client = Client::connect(server).await.unwrap();
+        let listed: Vec<_> = client.resources().await.unwrap().into_iter().map(|resource| resource.uri).collect();
+        assert_eq!(listed, ["skill://b/SKILL.md"]);
+        let found = SkillsClient::of(&client).unwrap().list().await.unwrap();
+        assert_eq!(found.iter().map(|skill| skill.name()).collect::<Vec<_>>(), ["b"]);
+    }
 }
 
 #[tokio::test]
@@ -127,29 +165,29 @@ async fn refreshing_tells_whoever_listens() {
     let client = Client::connect(server.clone()).await.unwrap();
     let filter = NotificationFilter::new().resources().resource("skill://a/x");
     let mut listening = client.listen(filter).await.unwrap();
-    skills.refresh(&server).unwrap();
+    skills.refresh(&server).await.unwrap();
     write(directory.path(), "b/SKILL.md", skill_md("b", ""));
     write(directory.path(), "a/x", "new");
-    skills.refresh(&server).unwrap();
+    skills.refresh(&server).await.unwrap();
     let mut heard = vec![listening.next().await.unwrap(), listening.next().await.unwrap()];
     heard.sort_by_key(|change| format!("{change:?}"));
     assert_eq!(heard, [Changed::Resource("skill://a/x".into()), Changed::Resources]);
     fs::remove_dir_all(directory.path().join("a")).unwrap();
-    skills.refresh(&server).unwrap();
+    skills.refresh(&server).await.unwrap();
     let listed: Vec<_> = client.resources().await.unwrap().into_iter().map(|resource| resource.uri).collect();
     assert_eq!(listed, ["skill://b/SKILL.md"]);
 
     // What is no skill any more changes nothing.
     write(directory.path(), "b/SKILL.md", "# No frontmatter");
-    assert_eq!(skills.refresh(&server).unwrap_err().kind(), ErrorKind::InvalidParams);
+    assert_eq!(skills.refresh(&server).await.unwrap_err().kind(), ErrorKind::InvalidParams);
     assert_eq!(skills.entries().len(), 1);
 }
 
 #[test]
 fn a_directory_that_breaks_a_rule_is_refused_with_its_place() {
     let good = skill_md("a", "");
-    let large = vec![0; SKILL_BYTES as usize + 1];
-    let many: Vec<(String, &[u8])> = (0..SKILL_FILES).map(|n| (format!("a/{n}"), &b""[..])).collect();
+    let large = vec![0; MAX_BYTES as usize + 1];
+    let many: Vec<(String, &[u8])> = (0..MAX_RESOURCES).map(|n| (format!("a/{n}"), &b""[..])).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|(path, bytes)| (path.as_str(), *bytes)).collect();
     let deep = format!("{}SKILL.md", "a/".repeat(40));
     for (files, place) in [
@@ -157,7 +195,8 @@ fn a_directory_that_breaks_a_rule_is_refused_with_its_place() {
         (vec![("a/SKILL.md", b"# none")], "a/SKILL.md"),
         (vec![("a/SKILL.md", b"\xff")], "a/SKILL.md"),
         (vec![("a/SKILL.md", good.as_bytes()), ("a/large", &large)], "a/large"),
-        (many.into_iter().chain([("a/SKILL.md", good.as_bytes())]).collect(), "skill://a/SKILL.md"),
+        (many.into_iter().chain([("a/SKILL.md", good.as_bytes())]).collect(), "more than"),
+        (vec![("a/skill.md", good.as_bytes())], "a/skill.md"),
         (vec![(deep.as_str(), good.as_bytes())], "deep"),
     ] {
         let error = of(&directory(&files)).unwrap_err();

@@ -1,6 +1,7 @@
 //! Skills, served and loaded.
 
 mod client;
+#[cfg(unix)]
 mod directory;
 mod server;
 

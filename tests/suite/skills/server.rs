@@ -7,7 +7,7 @@ use mcp_core::{
     server::{Peer, serve_peer},
     types::CacheHint,
 };
-use mcp_skills::{DynamicSkill, Frontmatter, SKILL_BYTES, SKILL_FILES, SkillFiles, Skills};
+use mcp_skills::{DynamicSkill, Frontmatter, MAX_BYTES, MAX_RESOURCES, SkillFiles, Skills};
 use mcp_test::RawClient;
 use serde_json::{Value, json};
 
@@ -150,6 +150,7 @@ async fn directories_are_listed_level_by_level() {
         REFUNDS,
         "file:///",
         "skill://acme/billing/refunds/references/../references",
+        "skill://acme/billing/refunds/logo.png",
     ] {
         assert_eq!(code(&client.request("resources/directory/read", json!({ "uri": uri })).await), -32602, "{uri}");
     }
@@ -193,7 +194,7 @@ async fn long_lists_come_in_pages_and_entries_stay_whole() {
 async fn pages_are_bounded_in_bytes_too() {
     let builder = (0..40).fold(Skills::builder(), |builder, n| {
         let skill = SkillFiles::new(skill_md(&format!("s{n}"), ""));
-        builder.skill((0..SKILL_FILES - 1).fold(skill, |skill, file| skill.file(format!("{file:0>100}"), "")))
+        builder.skill((0..MAX_RESOURCES - 1).fold(skill, |skill, file| skill.file(format!("{file:0>100}"), "")))
     });
     let mut client = RawClient::modern(serving(builder.build().unwrap()));
     let first = client.request("skills/list", json!({})).await["result"].take();
@@ -234,11 +235,39 @@ async fn who_does_not_see_the_resource_does_not_see_the_skill() {
         ("skills/get", "skill://outer/secret-things/nested/SKILL.md"),
     ] {
         assert!(ada.request(method, json!({ "uri": uri })).await["result"].is_object(), "{method} {uri}");
-        code(&nobody.request(method, json!({ "uri": uri })).await);
+        let hidden = nobody.request(method, json!({ "uri": uri })).await;
+        let absent = uri.replace("secret", "absent").replace("hidden", "absent");
+        let absent = nobody.request(method, json!({ "uri": absent })).await;
+        let words = |answer: &Value, uri: &str| answer["error"].to_string().replace(uri, "$");
+        let none = uri.replace("secret", "absent").replace("hidden", "absent");
+        assert_eq!(words(&hidden, uri), words(&absent, &none), "{method} {uri}");
+        assert!(hidden["error"].is_object(), "{hidden}");
+    }
+    // Nothing is told of it, either.
+    for path in ["hidden/secret/SKILL.md", "hidden/secret/a.md"] {
+        let params = json!({ "uri": format!("skill://{path}") });
+        code(&nobody.request("resources/subscribe", params.clone()).await);
+        assert!(ada.request("resources/subscribe", params).await["result"].is_object());
     }
     // From the enclosing skill's perspective these are supporting files.
     let file = json!({ "uri": "skill://outer/secret-things/nested/SKILL.md" });
     assert!(nobody.request("resources/read", file).await["result"].is_object());
+}
+
+/// Each server has its own list of resources.
+#[tokio::test]
+async fn the_same_skills_serve_several_servers() {
+    let skills = skills();
+    let servers = [serving(skills.clone()), serving(skills.clone())];
+    for server in &servers {
+        skills.refresh(server).await.unwrap();
+    }
+    for server in servers {
+        let mut client = RawClient::modern(server);
+        let listed = client.request("skills/list", json!({})).await["result"].take();
+        assert_eq!(listed["skills"].as_array().unwrap().len(), 2);
+        assert!(client.request("skills/get", json!({ "uri": REFUNDS })).await["result"].is_object());
+    }
 }
 
 #[tokio::test]
@@ -251,6 +280,35 @@ async fn nested_skills_are_listed_flat_and_belong_to_the_enclosing_one_too() {
         entries.iter().map(|entry| entry.files().iter().map(|file| file.uri.as_str()).collect()).collect();
     let inner = ["skill://outer/inner/SKILL.md", "skill://outer/inner/x"];
     assert_eq!(files, [["skill://outer/SKILL.md", inner[0], inner[1]].to_vec(), inner.to_vec()]);
+}
+
+/// A skill that may not even run for whoever does not see it.
+struct Secret;
+
+impl DynamicSkill for Secret {
+    fn instructions(&self, _: Context) -> BoxFuture<'_, Result<String, ToolError>> {
+        panic!("it is hidden");
+    }
+
+    fn files(&self, _: Context) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
+        panic!("it is hidden");
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_dynamic_skill_does_not_run() {
+    let skills = Skills::builder().dynamic("hidden", Frontmatter::new("secret", "x"), Secret).build().unwrap();
+    let server = Server::builder(implementation!()).with(skills).resource_filter(sees).build();
+    let mut client = RawClient::modern(server);
+    for (method, uri) in [
+        ("resources/directory/read", "skill://hidden/secret"),
+        ("resources/directory/read", "skill://hidden"),
+        ("resources/read", "skill://hidden/secret/SKILL.md"),
+        ("resources/read", "skill://hidden/secret/x"),
+        ("skills/get", "skill://hidden/secret/SKILL.md"),
+    ] {
+        assert_eq!(code(&client.request(method, json!({ "uri": uri })).await), -32602, "{method} {uri}");
+    }
 }
 
 struct Report;
@@ -284,7 +342,7 @@ async fn dynamic_skills_are_made_when_they_are_read() {
     assert!(text.contains("As of request"));
     for (directory, children) in [
         ("skill://reports", &["daily"][..]),
-        ("skill://reports/daily", &["SKILL.md", "a"]),
+        ("skill://reports/daily", &["daily", "a"]),
         ("skill://reports/daily/a", &["b.txt", "c.md"]),
     ] {
         let answer = client.request("resources/directory/read", json!({ "uri": directory })).await["result"].take();
@@ -312,21 +370,31 @@ fn skills_that_break_a_rule_are_refused_where_they_are_added() {
         ("a path from the root", good().file("/x", "")),
         ("a bad prefix", good().under("a//b")),
         ("a nested one of another name", good().file("inner/SKILL.md", skill_md("other", ""))),
+        ("a file that is a directory, too", good().file("x", "").file("x/y", "")),
         ("a nested one that is no text", good().file("inner/SKILL.md", b"\xff".to_vec())),
-        ("too many files", (0..SKILL_FILES).fold(good(), |files, n| files.file(n.to_string(), ""))),
-        ("too many bytes", good().file("x", vec![0; SKILL_BYTES as usize])),
+        ("too many files", (0..MAX_RESOURCES).fold(good(), |files, n| files.file(n.to_string(), ""))),
+        ("too many bytes", good().file("x", vec![0; MAX_BYTES as usize])),
     ] {
         assert_eq!(built(files).kind(), ErrorKind::InvalidParams, "{why}");
     }
-    let most = (0..SKILL_FILES - 1).fold(good(), |files, n| files.file(n.to_string(), ""));
+    let most = (0..MAX_RESOURCES - 1).fold(good(), |files, n| files.file(n.to_string(), ""));
     assert!(Skills::builder().skill(most).build().is_ok());
-    let largest = vec![0; SKILL_BYTES as usize - skill_md("good", "").len()];
+    let largest = vec![0; MAX_BYTES as usize - skill_md("good", "").len()];
     assert!(Skills::builder().skill(good().file("x", largest)).build().is_ok());
 
+    let odd = |frontmatter: Frontmatter| Skills::builder().dynamic("", frontmatter, Report);
+    for builder in [
+        odd(Frontmatter::new("good", "a\u{7f}b")),
+        odd(Frontmatter::new("good", "x").with("null", 1)),
+        odd(Frontmatter::new("Good", "x")),
+        odd(Frontmatter::new("good", "x")).skill(good()),
+        Skills::builder().skill(good()).dynamic("good/sub", Frontmatter::new("inner", "x"), Report),
+    ] {
+        assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::InvalidParams);
+    }
     let twice = [
         Skills::builder().skill(good()).skill(good()),
         Skills::builder().skill(good().file("x", "").file("x", "")),
-        Skills::builder().skill(good()).dynamic("", Frontmatter::new("good", "x"), Report),
         Skills::builder().dynamic("", Frontmatter::new("good", "x"), Report).dynamic(
             "",
             Frontmatter::new("good", "x"),

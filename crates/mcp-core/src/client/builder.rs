@@ -16,6 +16,7 @@ use crate::{
     observer::{Observer, Observers},
     types::{
         CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Implementation, LogMessage, Root, TASKS,
+        check_extensions,
     },
 };
 
@@ -171,8 +172,8 @@ impl ClientBuilder {
         self.extension(TASKS, Raw::empty_object())
     }
 
-    /// Says that the client has an extension of the protocol, with settings that are an object. What the server has is in its
-    /// [capabilities](Client::server_capabilities). Only the modern era has extensions.
+    /// Says that the client has an extension of the protocol, by its name (`com.example/weather`), with settings that are an
+    /// object. What the server has is in [`Client::server_extension`]. Clients of the legacy era name none.
     ///
     /// Specification: *Overview, Extensions*.
     pub fn extension(mut self, name: impl Into<String>, settings: Raw) -> Self {
@@ -211,9 +212,11 @@ impl ClientBuilder {
     /// Connects, and finds out what the server speaks.
     ///
     /// # Errors
-    /// When no connection can be made, or the two sides have no revision in common, as when the client was given none.
+    /// When no connection can be made, or the two sides have no revision in common, as when the client was given none; and
+    /// when an extension's name has no prefix, or its settings are no object.
     pub async fn connect<T: IntoTransport>(self, transport: T) -> Result<Client, Error> {
         self.revisions.check()?;
+        check_extensions(&self.handlers.extensions)?;
         let transport = Arc::new(transport.into_transport(&self.limits)?);
         let caller = Caller::new(transport, self.limits.clone(), self.observers.clone());
         let listening = Arc::new(Listening::new(self.cache.clone()));

@@ -25,7 +25,7 @@ use crate::{
         task::Tasks,
     },
     store::{MemoryTasks, TaskStore},
-    types::{CacheHints, Implementation},
+    types::{CacheHints, Implementation, check_extensions},
 };
 
 /// A [`Server`] in the making.
@@ -148,7 +148,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that the server has an extension of the protocol, with settings that are an object. Handlers see what the client
+    /// Says that the server has an extension of the protocol, by its name (`com.example/weather`), with settings that are an
+    /// object. Handlers see what the client
     /// says of it in [`Context::client_extension`](crate::Context::client_extension), and tools can
     /// [need](Tool::needs) it. Tasks need not be named.
     ///
@@ -345,9 +346,11 @@ impl ServerBuilder {
     /// The server, or what is wrong with it.
     ///
     /// # Errors
-    /// As [`Registry::add`](crate::Registry::add); when no revision is accepted; and when two handlers answer one method.
+    /// As [`Registry::add`](crate::Registry::add); when no revision is accepted; when two handlers answer one method; and when
+    /// an extension's name has no prefix, or its settings are no object.
     pub fn try_build(self) -> Result<Server, Error> {
         self.revisions.check()?;
+        check_extensions(&self.extensions)?;
         let hub = Arc::<Hub>::default();
         let tools = Registry::new(self.tool_filter, &hub, Subject::Tools);
         let prompts = Registry::new(self.prompt_filter, &hub, Subject::Prompts);

@@ -44,7 +44,9 @@ impl Context {
         Self::new(exchange).0
     }
 
-    pub(crate) fn exchange(&self) -> &Exchange {
+    /// The request that is answered, as filters and layers see it.
+    #[must_use]
+    pub fn exchange(&self) -> &Exchange {
         &self.0.exchange
     }
 
@@ -98,12 +100,6 @@ impl Context {
     pub fn require_client_extension(&self, name: &'static str) -> Result<Raw, ToolError> {
         let missing = || ToolError::faulty(Fault::MissingCapability(vec![ClientCapability::Extension(name)]));
         self.client_extension(name).ok_or_else(missing)
-    }
-
-    /// Whether whoever asks sees a resource of exactly that URI: one that is there, and that no filter hides.
-    #[must_use]
-    pub fn sees_resource(&self, uri: &str) -> bool {
-        self.server().resources().find_for(&self.0.exchange, uri).is_some()
     }
 
     /// Goes on as a task, where the tool may ([`Tool::task_when_told`](crate::Tool::task_when_told)) and the client knows what

@@ -166,6 +166,12 @@ impl Exchange {
         Ok(())
     }
 
+    /// Whether whoever asks sees a resource of exactly that URI: one that is there, and that no filter hides.
+    #[must_use]
+    pub fn sees_resource(&self, uri: &str) -> bool {
+        self.server.resources().find_for(self, uri).is_some()
+    }
+
     /// Who asks, if something in front of the server has made sure of it.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {

@@ -59,7 +59,7 @@ impl ExtensionMethod {
         let start = move |context, params: Option<Raw>| {
             let params = read::<M::Params>(params.as_ref().map_or("{}", Raw::as_str));
             let answer = handler(context, params.map_err(|why| Fault::InvalidParams(why.into()))?);
-            Ok(Box::pin(async move { body(&answer.await?) }) as Handling)
+            Ok(Box::pin(async move { body(M::NAME, &answer.await?) }) as Handling)
         };
         Self { name: M::NAME, eras: M::ERAS, may_ask: M::MAY_ASK, start: Box::new(start) }
     }
@@ -101,8 +101,11 @@ pub(super) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault
 }
 
 /// A result without what the exit seam puts around it; its own `_meta` is joined there with the server's.
-fn body(result: &impl Serialize) -> Result<Body, Fault> {
-    let raw = Raw::encode(result).map_err(|_| Fault::Internal)?;
+fn body(method: &str, result: &impl Serialize) -> Result<Body, Fault> {
+    let raw = Raw::encode(result).ok().filter(Raw::is_object).ok_or_else(|| {
+        tracing::error!(method, "a result is no object");
+        Fault::Internal
+    })?;
     let meta = raw.member("_meta");
     if meta.is_none() && raw.member("resultType").is_none() {
         return Body::encode(&raw);

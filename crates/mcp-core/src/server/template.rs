@@ -3,7 +3,7 @@ use std::{future::Future, sync::Arc};
 use mcp_jsonrpc::Raw;
 
 use crate::{
-    Blame, BoxFuture, Context, Error, ErrorKind, Revision, ToolError,
+    Blame, BoxFuture, Context, Error, ErrorKind, Exchange, Revision, ToolError,
     server::{
         IntoResourceResult, PromptArguments,
         completer::Completers,
@@ -40,7 +40,11 @@ pub struct ResourceTemplate {
     pub(crate) template: Result<UriTemplate, String>,
     pub(crate) handler: Arc<dyn TemplateHandler>,
     pub(crate) completers: Completers,
+    filter: Option<Arc<UriFilter>>,
 }
+
+/// Whether whoever asks sees what fits a template.
+type UriFilter = dyn Fn(&Exchange, &Variables) -> bool + Send + Sync;
 
 /// A handler whose types are erased.
 pub(crate) trait TemplateHandler: Send + Sync {
@@ -90,7 +94,20 @@ impl ResourceTemplate {
             template,
             handler: Arc::new(handler),
             completers: Completers::default(),
+            filter: None,
         }
+    }
+
+    /// Shows what fits only where `shows` says so: whoever does not see it can neither read it nor listen to it. It must be
+    /// quick; see [`ServerBuilder::tool_filter`](crate::ServerBuilder::tool_filter).
+    #[must_use]
+    pub fn filter(mut self, shows: impl Fn(&Exchange, &Variables) -> bool + Send + Sync + 'static) -> Self {
+        self.filter = Some(Arc::new(shows));
+        self
+    }
+
+    pub(crate) fn shows(&self, exchange: &Exchange, variables: &Variables) -> bool {
+        self.filter.as_ref().is_none_or(|shows| shows(exchange, variables))
     }
 
     /// Sets the media type of all its resources.

@@ -4,6 +4,7 @@ use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
 
 use super::lenient;
+use crate::{Blame, Error, ErrorKind, shown};
 
 /// What a client can do for a server that is answering it. Members that are no objects, or `null`, count as absent.
 ///
@@ -135,4 +136,25 @@ pub struct ServerCapabilities {
     /// What no specification describes.
     #[serde(default, deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub experimental: BTreeMap<String, Raw>,
+}
+
+/// Whether peers can read what is said of extensions: names with a prefix, and settings that are objects.
+///
+/// # Errors
+/// When they cannot.
+///
+/// Specification: *Overview, Extensions; `_meta`* (names of keys).
+pub(crate) fn check_extensions(extensions: &BTreeMap<String, Raw>) -> Result<(), Error> {
+    let is_good = |name: &str, settings: &Raw| {
+        let has_prefix = name.split_once('/').is_some_and(|(prefix, name)| !prefix.is_empty() && !name.is_empty());
+        has_prefix && !name.contains(char::is_whitespace) && settings.is_object()
+    };
+    match extensions.iter().find(|(name, settings)| !is_good(name, settings)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let name = shown(name);
+            let message = format!("the extension `{name}`: a name is `prefix/name`, and settings are an object");
+            Err(Error::new(ErrorKind::InvalidParams, message).blaming(Blame::Caller))
+        }
+    }
 }

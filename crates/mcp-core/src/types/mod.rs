@@ -23,6 +23,7 @@ mod trace;
 
 pub use annotations::Annotations;
 pub use cache::{CacheHint, CacheHints, CacheScope};
+pub(crate) use capabilities::check_extensions;
 pub use capabilities::{ClientCapabilities, ClientCapability, ServerCapabilities};
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,

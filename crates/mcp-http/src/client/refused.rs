@@ -108,7 +108,9 @@ pub(super) fn unexpected(status: u16, kind: &str, body: &[u8]) -> Error {
 
 /// The URL may hold a secret; what happened is in the causes.
 pub(super) fn failed(what: &str, error: reqwest::Error) -> Error {
-    Error::caused(ErrorKind::TransportError, what, error.without_url())
+    let is_unsent = error.is_connect();
+    let error = Error::caused(ErrorKind::TransportError, what, error.without_url());
+    if is_unsent { error.unsent() } else { error }
 }
 
 pub(super) fn invalid(message: &str) -> Error {

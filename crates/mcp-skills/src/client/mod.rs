@@ -5,14 +5,17 @@ mod loaded;
 use std::collections::HashSet;
 
 use mcp_core::{
-    Client, Error, ErrorKind,
+    Blame, Client, Error, ErrorKind,
     client::CallOptions,
     jsonrpc::Raw,
     types::{PaginatedParams, ResourceBody, ResourceDefinition},
 };
 
 pub use self::loaded::LoadedSkill;
-use crate::{GetSkill, GetSkillParams, ListSkills, ReadDirectory, ReadDirectoryParams, SKILLS, Skill, SkillError};
+use crate::{
+    EXTENSION_ID, GetSkill, GetSkillParams, ListSkills, ListSkillsResult, Mismatch, ReadResourceDirectory,
+    ReadResourceDirectoryParams, Skill, SkillError,
+};
 
 /// The skills of the server that a client is connected to. Cloning is cheap.
 ///
@@ -47,7 +50,7 @@ impl SkillsClient {
     /// # Errors
     /// [`SkillError::Call`] with [`ErrorKind::MethodNotFound`] where it does not say that it serves any.
     pub fn of(client: &Client) -> Result<Self, SkillError> {
-        client.require_server_extension(SKILLS)?;
+        client.require_server_extension(EXTENSION_ID)?;
         Ok(Self { client: client.clone() })
     }
 
@@ -56,7 +59,7 @@ impl SkillsClient {
     /// Specification: *Skills extension, Capability Negotiation*.
     #[must_use]
     pub fn lists_directories(&self) -> bool {
-        let settings = self.client.server_extension(SKILLS);
+        let settings = self.client.server_extension(EXTENSION_ID);
         settings.and_then(|settings| settings.member("directoryRead")).is_some_and(|flag| flag.as_str() == "true")
     }
 
@@ -65,18 +68,31 @@ impl SkillsClient {
     ///
     /// # Errors
     /// When the server fails, or its pages do not come to an end: they do at the latest after
-    /// [`Limits::max_pages`](mcp_core::Limits) of them, or [`Limits::list_bytes`](mcp_core::Limits).
+    /// [`Limits::max_pages`](mcp_core::Limits) of them, or [`Limits::list_bytes`](mcp_core::Limits). A longer list is read
+    /// [page by page](Self::page).
     pub async fn list(&self) -> Result<Vec<Skill>, SkillError> {
         let (mut skills, mut pages) = (Vec::new(), Pages::of(&self.client));
         while let Some(cursor) = pages.next.take() {
-            let mut params = PaginatedParams::default();
-            params.cursor = cursor.map(Into::into);
-            let page = self.client.request::<ListSkills>(&params).await?;
-            let bytes = page.skills.iter().map(|entry| entry.as_bytes().len()).sum();
+            let page = self.listed(cursor).await?;
+            pages.turn(&page.skills, page.next_cursor)?;
             skills.extend(page.skills.iter().filter_map(read));
-            pages.turn(page.next_cursor, bytes)?;
         }
         Ok(skills)
+    }
+
+    /// One page of the list: the first, or the one that a cursor names.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub async fn page(&self, cursor: Option<&str>) -> Result<SkillsPage, SkillError> {
+        let page = self.listed(cursor.map(str::to_owned)).await?;
+        Ok(SkillsPage { skills: page.skills.iter().filter_map(read).collect(), next_cursor: page.next_cursor })
+    }
+
+    async fn listed(&self, cursor: Option<String>) -> Result<ListSkillsResult, Error> {
+        let mut params = PaginatedParams::default();
+        params.cursor = cursor.map(Into::into);
+        self.client.request::<ListSkills>(&params).await
     }
 
     /// One skill, listed or not: what names it is the URI of its `SKILL.md`.
@@ -85,11 +101,10 @@ impl SkillsClient {
     /// [`SkillError::Call`] with [`ErrorKind::InvalidParams`] where the server does not serve a skill there;
     /// [`SkillError::Invalid`] where its entry does not keep the rules.
     pub async fn get(&self, uri: &str) -> Result<Skill, SkillError> {
-        let params = GetSkillParams { uri: uri.to_owned() };
-        let skill = self.client.request::<GetSkill>(&params).await?.skill;
-        let checked =
-            skill.check().and_then(|()| if skill.uri == uri { Ok(()) } else { Err("it is another one".into()) });
-        checked.map(|()| skill).map_err(|why| SkillError::Invalid { uri: uri.to_owned(), why })
+        let entry = self.client.request::<GetSkill>(&GetSkillParams::new(uri)).await?.skill;
+        let is_it = |skill: &Skill| if skill.uri == uri { Ok(()) } else { Err("it is another one".to_owned()) };
+        let skill = checked(&entry).and_then(|skill| is_it(&skill).map(|()| skill));
+        skill.map_err(|why| SkillError::Invalid { uri: uri.to_owned(), why })
     }
 
     /// Reads a skill's `SKILL.md`, and verifies it against the entry: its size, its digest, its frontmatter. From here on the
@@ -116,11 +131,16 @@ impl SkillsClient {
         }
         let (mut children, mut pages) = (Vec::new(), Pages::of(&self.client));
         while let Some(cursor) = pages.next.take() {
-            let params = ReadDirectoryParams { uri: uri.to_owned(), cursor };
-            let page = self.client.request::<ReadDirectory>(&params).await?;
-            let bytes = page.resources.iter().map(|child| child.uri.len() + child.name.len()).sum();
-            children.extend(page.resources);
-            pages.turn(page.next_cursor, bytes)?;
+            let mut params = ReadResourceDirectoryParams::new(uri);
+            params.cursor = cursor;
+            let page = self.client.request::<ReadResourceDirectory>(&params).await?;
+            pages.turn(&page.resources, page.next_cursor)?;
+            let known = page.resources.iter().map(Raw::decode::<ResourceDefinition>);
+            children.extend(known.filter_map(|child| {
+                child
+                    .map_err(|error| tracing::warn!(%error, "what is in a directory cannot be read; it is left out"))
+                    .ok()
+            }));
         }
         Ok(children)
     }
@@ -133,16 +153,38 @@ impl SkillsClient {
         match own.next().map(|contents| contents.body) {
             Some(ResourceBody::Text(text)) => Ok(text.into_bytes()),
             Some(ResourceBody::Blob(bytes)) => Ok(bytes),
-            _ => Err(SkillError::Mismatch { uri: uri.to_owned(), what: crate::Mismatch::Content }),
+            _ => {
+                let what = Mismatch::Content("the answer is about something else".into());
+                Err(SkillError::Mismatch { uri: uri.to_owned(), what })
+            }
         }
+    }
+
+    /// Whether a message may be as long as a file of that many bytes makes it; it may come in Base64.
+    fn has_room_for(&self, bytes: u64) -> Result<(), String> {
+        let most = self.client.limits().message_bytes as u64;
+        if bytes <= most { Ok(()) } else { Err(format!("it has {bytes} bytes, and `Limits::message_bytes` is {most}")) }
     }
 }
 
-/// An entry that can be used, if it is one.
+/// A part of the list of a server's skills.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SkillsPage {
+    /// What is in it. An entry that does not keep the rules is left out, with a warning in the log.
+    pub skills: Vec<Skill>,
+    /// What the next page is asked for with, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// An entry that keeps the rules, or why it does not.
+fn checked(entry: &Raw) -> Result<Skill, String> {
+    let skill = entry.decode::<Skill>().map_err(|error| error.to_string())?;
+    skill.check().map(|()| skill)
+}
+
 fn read(entry: &Raw) -> Option<Skill> {
-    let skill = entry.decode::<Skill>().map_err(|error| error.to_string());
-    let skill = skill.and_then(|skill| skill.check().map(|()| skill));
-    skill.map_err(|why| tracing::warn!(%why, "a skill's entry is no good; it is left out")).ok()
+    checked(entry).map_err(|why| tracing::warn!(%why, "a skill's entry is no good; it is left out")).ok()
 }
 
 /// The way through pages, which comes to an end.
@@ -159,13 +201,15 @@ impl<'a> Pages<'a> {
         Self { client, next: Some(None), seen: HashSet::new(), bytes: 0 }
     }
 
-    fn turn(&mut self, cursor: Option<String>, bytes: usize) -> Result<(), Error> {
+    /// A page with that in it was read.
+    fn turn(&mut self, entries: &[Raw], cursor: Option<String>) -> Result<(), Error> {
         let limits = self.client.limits();
-        self.bytes += bytes;
+        self.bytes += entries.iter().map(|entry| entry.as_bytes().len()).sum::<usize>();
+        self.bytes += cursor.as_ref().map_or(0, String::len);
         let is_new = cursor.as_ref().is_none_or(|cursor| self.seen.insert(cursor.clone()));
         if !is_new || self.seen.len() >= limits.max_pages || self.bytes > limits.list_bytes {
             let message = "the server's pages repeat or do not end";
-            return Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(mcp_core::Blame::Peer));
+            return Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer));
         }
         self.next = cursor.map(Some);
         Ok(())

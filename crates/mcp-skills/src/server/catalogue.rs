@@ -7,14 +7,14 @@ use std::{
 };
 
 use mcp_core::{
-    Blame, Context, Error, ErrorKind, ToolError,
+    Blame, Context, Error, ErrorKind, Exchange, ToolError,
     jsonrpc::Raw,
     types::{ResourceContents, ResourceDefinition},
 };
 
-use super::{dynamic::DynamicSkill, files::root, invalid};
+use super::{dynamic::DynamicSkill, files::root, invalid, sees};
 use crate::{
-    DIRECTORY, Digest, Frontmatter, Skill, SkillResource, SkillResources,
+    DIRECTORY_MIME_TYPE, Frontmatter, Skill, SkillResource, SkillResources,
     uri::{SKILL_MD, is_path, path_of, uri_of},
 };
 
@@ -33,16 +33,9 @@ pub(super) struct Catalogue {
 pub(super) struct Held {
     pub(super) resource: SkillResource,
     pub(super) mime_type: String,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Arc<[u8]>,
     /// Of a `SKILL.md`.
     frontmatter: Option<Frontmatter>,
-}
-
-/// Where a file's bytes are.
-pub(super) enum Bytes {
-    Memory(Arc<[u8]>),
-    #[cfg(feature = "directory")]
-    Directory(Arc<super::directory::Directory>, std::path::PathBuf),
 }
 
 /// A skill.
@@ -61,17 +54,17 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a file of those bytes.
-    pub(super) fn file(&mut self, path: String, bytes: &[u8], kept: Bytes) -> Result<(), Error> {
+    /// Adds a file.
+    pub(super) fn file(&mut self, path: String, bytes: Arc<[u8]>) -> Result<(), Error> {
         if !is_path(&path) {
             return Err(invalid(&path, "that is no path below a skill's directory"));
         }
-        let is_skill_md = path.rsplit('/').next() == Some(SKILL_MD);
-        let text = is_skill_md.then(|| std::str::from_utf8(bytes).map_err(|_| invalid(&path, "it is no UTF-8 text")));
-        let frontmatter = text.transpose()?.map(|text| Frontmatter::parse(text).map_err(|why| invalid(&path, why)));
-        let resource = SkillResource { uri: uri_of(&path), digest: Digest::of(bytes), size: bytes.len() as u64 };
-        let held =
-            Held { resource, mime_type: mime_type(&path, bytes), bytes: kept, frontmatter: frontmatter.transpose()? };
+        let frontmatter = (name(&path) == SKILL_MD).then(|| {
+            let text = std::str::from_utf8(&bytes).map_err(|_| "it is no UTF-8 text".to_owned());
+            text.and_then(Frontmatter::parse).map_err(|why| invalid(&path, why))
+        });
+        let (resource, mime_type) = (SkillResource::new(uri_of(&path), &bytes), mime_type(&path, Some(&bytes)));
+        let held = Held { resource, mime_type, bytes, frontmatter: frontmatter.transpose()? };
         match self.catalogue.files.insert(path.clone(), held) {
             None => Ok(()),
             Some(_) => Err(twice(&path)),
@@ -88,37 +81,48 @@ impl Gathered {
     pub(super) fn dynamic(
         &mut self,
         under: &str,
-        frontmatter: Frontmatter,
-        skill: Arc<dyn DynamicSkill>,
+        frontmatter: &Frontmatter,
+        skill: &Arc<dyn DynamicSkill>,
     ) -> Result<(), Error> {
-        let root = root(under, &frontmatter)?;
-        self.dynamic.push((root, frontmatter, skill));
+        let root = root(under, frontmatter)?;
+        // What a text cannot hold, hosts could not verify.
+        if Frontmatter::parse(&frontmatter.before("")).as_ref() != Ok(frontmatter) {
+            return Err(invalid(&root, "its frontmatter cannot be written as YAML"));
+        }
+        self.dynamic.push((root, frontmatter.clone(), skill.clone()));
         Ok(())
     }
 
     /// The skills that the files make.
-    pub(super) fn into_catalogue(mut self) -> Result<Catalogue, Error> {
+    pub(super) fn into_catalogue(self) -> Result<Catalogue, Error> {
+        let Self { mut catalogue, dynamic } = self;
         let mut skills = BTreeMap::new();
-        for (path, file) in &self.catalogue.files {
+        for (path, file) in &catalogue.files {
+            if catalogue.below(path).next().is_some() {
+                return Err(invalid(path, "it cannot be a file and a directory"));
+            }
             let Some(frontmatter) = &file.frontmatter else { continue };
             let root = path.strip_suffix(SKILL_MD).unwrap_or_default().trim_end_matches('/');
-            let files = self.catalogue.below(root).map(|(_, file)| file.resource.clone()).collect();
-            let listed = SkillResources::Listed(files);
-            let known = known(Skill::new(uri_of(path), frontmatter.clone(), listed), None)?;
-            skills.insert(known.entry.uri.clone(), known);
+            let files = catalogue.below(root).map(|(_, file)| file.resource.clone()).collect();
+            let entry = Skill::new(&file.resource.uri, frontmatter.clone(), SkillResources::Listed(files));
+            skills.insert(file.resource.uri.clone(), known(entry, None)?);
         }
-        for (root, frontmatter, skill) in self.dynamic {
-            if self.catalogue.below(&root).next().is_some() {
-                return Err(twice(&root));
+        catalogue.skills = skills;
+        for (root, frontmatter, skill) in dynamic {
+            let skill_md = format!("{root}/{SKILL_MD}");
+            let listed = catalogue.around(&root).any(|(around, _)| around.dynamic.is_none());
+            if listed || catalogue.below(&root).next().is_some() {
+                return Err(invalid(
+                    &skill_md,
+                    "a skill that is made when it is read cannot share files with another one",
+                ));
             }
-            let uri = uri_of(&format!("{root}/{SKILL_MD}"));
-            let known = known(Skill::new(uri.clone(), frontmatter, SkillResources::Dynamic), Some(skill))?;
-            if skills.insert(uri, known).is_some() {
-                return Err(twice(&root));
+            let entry = Skill::new(uri_of(&skill_md), frontmatter, SkillResources::Dynamic);
+            if catalogue.skills.insert(entry.uri.clone(), known(entry, Some(skill))?).is_some() {
+                return Err(twice(&skill_md));
             }
         }
-        self.catalogue.skills = skills;
-        Ok(self.catalogue)
+        Ok(catalogue)
     }
 }
 
@@ -152,18 +156,15 @@ impl Catalogue {
     }
 
     /// Whether whoever asks sees a file: a skill that it belongs to.
-    pub(super) fn shows(&self, context: &Context, path: &str) -> bool {
-        self.around(path).any(|(skill, _)| context.sees_resource(&skill.entry.uri))
+    pub(super) fn shows(&self, exchange: &Exchange, path: &str) -> bool {
+        self.around(path).any(|(skill, _)| sees(exchange, &skill.entry))
     }
 
     /// Reads a file of a dynamic skill.
     pub(super) async fn read_dynamic(&self, context: Context, path: &str) -> Result<ResourceContents, ToolError> {
         let mut around = self.around(path);
-        let Some((dynamic, entry, within)) =
-            around.find_map(|(skill, within)| Some((skill.dynamic.as_ref()?, &skill.entry, within)))
-        else {
-            return Err(ToolError::not_found());
-        };
+        let found = around.find_map(|(skill, within)| Some((skill.dynamic.as_ref()?, &skill.entry, within)));
+        let (dynamic, entry, within) = found.ok_or_else(ToolError::not_found)?;
         if within == SKILL_MD {
             let body = dynamic.instructions(context).await?;
             return Ok(super::contents(entry.frontmatter.before(&body).into_bytes(), "text/markdown"));
@@ -172,7 +173,7 @@ impl Catalogue {
             return Err(ToolError::not_found());
         }
         let bytes = dynamic.read(context, within).await?;
-        let mime_type = mime_type(path, &bytes);
+        let mime_type = mime_type(path, Some(&bytes));
         Ok(super::contents(bytes, &mime_type))
     }
 
@@ -182,35 +183,67 @@ impl Catalogue {
         context: &Context,
         directory: &str,
     ) -> Result<Option<BTreeMap<String, ResourceDefinition>>, ToolError> {
-        let files = self.below(directory).map(|(path, file)| (path.to_owned(), file.definition()));
-        let empty = self.empty.iter().map(|path| (path.clone(), ResourceDefinition::new("", "")));
-        let mut all: Vec<_> = files.chain(empty).collect();
-        for (root, dynamic) in self.dynamic() {
-            all.push(made(&root, SKILL_MD));
+        let mut children = Children { directory, found: BTreeMap::new(), is_there: false };
+        let exchange = context.exchange();
+        for (path, file) in self.below(directory) {
+            if children.is_new(path) && self.shows(exchange, path) {
+                children.add(path, || file.definition());
+            }
+        }
+        for path in self.empty.iter().filter(|path| self.shows(exchange, path)) {
+            children.add(path, || ResourceDefinition::new("", ""));
+        }
+        for (root, entry, dynamic) in self.dynamic().filter(|(_, entry, _)| sees(exchange, entry)) {
+            children.add(&format!("{root}/{SKILL_MD}"), || skill_md(entry));
             if directory == root || directory.starts_with(&format!("{root}/")) {
-                let files = dynamic.files(context.clone()).await?;
-                all.extend(files.iter().filter(|path| is_path(path)).map(|path| made(&root, path)));
+                for path in dynamic.files(context.clone()).await?.iter().filter(|path| is_path(path)) {
+                    let path = format!("{root}/{path}");
+                    children.add(&path, || made(&path));
+                }
             }
         }
-        all.retain(|(path, _)| path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/')));
-        all.retain(|(path, _)| self.shows(context, path));
-        let mut children = BTreeMap::new();
-        for (path, definition) in &all {
-            let below = &path[directory.len() + 1..];
-            match below.split_once('/') {
-                _ if below.is_empty() => {}
-                Some((name, _)) => drop(children.insert(name.to_owned(), subdirectory(directory, name))),
-                None => drop(children.insert(below.to_owned(), definition.clone())),
-            }
-        }
-        Ok((!all.is_empty()).then_some(children))
+        Ok(children.is_there.then_some(children.found))
     }
 
-    fn dynamic(&self) -> impl Iterator<Item = (String, &Arc<dyn DynamicSkill>)> {
+    fn dynamic(&self) -> impl Iterator<Item = (String, &Skill, &Arc<dyn DynamicSkill>)> {
         self.skills.values().filter_map(|skill| {
             let root = path_of(skill.entry.root())?.into_owned();
-            Some((root, skill.dynamic.as_ref()?))
+            Some((root, &skill.entry, skill.dynamic.as_ref()?))
         })
+    }
+}
+
+/// The direct children of a directory.
+struct Children<'a> {
+    directory: &'a str,
+    found: BTreeMap<String, ResourceDefinition>,
+    is_there: bool,
+}
+
+impl Children<'_> {
+    /// What of a path lies below the directory; nothing where that is another one.
+    fn below<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(self.directory)?.strip_prefix('/')
+    }
+
+    /// Whether a path says anything that is not known yet.
+    fn is_new(&self, path: &str) -> bool {
+        self.below(path).and_then(|below| below.split('/').next()).is_some_and(|name| !self.found.contains_key(name))
+    }
+
+    /// Adds a file, or the directory on the way to it. A path that ends with a slash is an empty directory's.
+    fn add(&mut self, path: &str, file: impl FnOnce() -> ResourceDefinition) {
+        let Some(below) = self.below(path) else { return };
+        self.is_there = true;
+        match below.split_once('/') {
+            Some((name, _)) => {
+                self.found.entry(name.to_owned()).or_insert_with(|| subdirectory(self.directory, name));
+            }
+            None if below.is_empty() => {}
+            None => {
+                self.found.insert(below.to_owned(), file());
+            }
+        }
     }
 }
 
@@ -228,17 +261,24 @@ impl Held {
     }
 }
 
+/// The `SKILL.md` of a skill that is made when it is read.
+fn skill_md(entry: &Skill) -> ResourceDefinition {
+    let mut definition = ResourceDefinition::new(&entry.uri, entry.name());
+    definition.description = Some(entry.description().to_owned());
+    definition.mime_type = Some("text/markdown".to_owned());
+    definition
+}
+
 /// A file that is made when it is read, of which no more is known than its place.
-fn made(root: &str, path: &str) -> (String, ResourceDefinition) {
-    let whole = format!("{root}/{path}");
-    let mut definition = ResourceDefinition::new(uri_of(&whole), name(path));
-    definition.mime_type = Some(mime_type(path, b""));
-    (whole, definition)
+fn made(path: &str) -> ResourceDefinition {
+    let mut definition = ResourceDefinition::new(uri_of(path), name(path));
+    definition.mime_type = Some(mime_type(path, None));
+    definition
 }
 
 fn subdirectory(directory: &str, name: &str) -> ResourceDefinition {
     let mut definition = ResourceDefinition::new(uri_of(&format!("{directory}/{name}")), name);
-    definition.mime_type = Some(DIRECTORY.to_owned());
+    definition.mime_type = Some(DIRECTORY_MIME_TYPE.to_owned());
     definition
 }
 
@@ -246,14 +286,19 @@ fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The media type that a file's name tells; what is text is not taken for a film that happens to have that ending.
-fn mime_type(path: &str, bytes: &[u8]) -> String {
-    let guessed = mime_guess::from_path(path).first_raw();
-    let is_text = std::str::from_utf8(bytes).is_ok();
+/// The media type that a file's name tells. What is text is not taken for a film that happens to have that ending, nor what
+/// is most often a program.
+fn mime_type(path: &str, bytes: Option<&[u8]>) -> String {
+    let is_text = bytes.map(|bytes| std::str::from_utf8(bytes).is_ok());
     let is_picture = |guess: &str| {
         let kind = guess.split('/').next().unwrap_or_default();
         ["audio", "image", "video", "font"].contains(&kind) && guess != "image/svg+xml"
     };
-    let otherwise = if is_text { "text/plain" } else { "application/octet-stream" };
-    guessed.filter(|guess| !is_text || bytes.is_empty() || !is_picture(guess)).unwrap_or(otherwise).to_owned()
+    let is_program = [".ts", ".mts", ".cts"].iter().any(|ending| path.ends_with(ending));
+    let guess = mime_guess::from_path(path).first_raw().filter(|guess| match is_text {
+        Some(is_text) => !(is_text && is_picture(guess)),
+        None => !(is_program && is_picture(guess)),
+    });
+    let is_text = is_text.unwrap_or(is_program);
+    guess.unwrap_or(if is_text { "text/plain" } else { "application/octet-stream" }).to_owned()
 }

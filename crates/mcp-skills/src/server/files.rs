@@ -1,9 +1,8 @@
+use std::sync::Arc;
+
 use mcp_core::Error;
 
-use super::{
-    catalogue::{Bytes, Gathered},
-    invalid,
-};
+use super::{catalogue::Gathered, invalid};
 use crate::{
     Frontmatter,
     uri::{SKILL_MD, is_path},
@@ -23,7 +22,7 @@ use crate::{
 pub struct SkillFiles {
     under: String,
     skill_md: String,
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<(String, Arc<[u8]>)>,
 }
 
 impl SkillFiles {
@@ -40,19 +39,15 @@ impl SkillFiles {
 
     /// Adds a file, at its path below the skill's directory.
     pub fn file(mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        self.files.push((path.into(), bytes.into()));
+        self.files.push((path.into(), bytes.into().into()));
         self
     }
 
     pub(super) fn gather(&self, gathered: &mut Gathered) -> Result<(), Error> {
         let frontmatter = Frontmatter::parse(&self.skill_md).map_err(|why| invalid(SKILL_MD, why))?;
         let root = root(&self.under, &frontmatter)?;
-        let skill_md = (SKILL_MD, self.skill_md.as_bytes());
-        let files = self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
-        for (path, bytes) in std::iter::once(skill_md).chain(files) {
-            gathered.file(format!("{root}/{path}"), bytes, Bytes::Memory(bytes.into()))?;
-        }
-        Ok(())
+        gathered.file(format!("{root}/{SKILL_MD}"), self.skill_md.as_bytes().into())?;
+        self.files.iter().try_for_each(|(path, bytes)| gathered.file(format!("{root}/{path}"), bytes.clone()))
     }
 }
 

@@ -9,28 +9,28 @@ mod methods;
 
 #[cfg(feature = "directory")]
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{collections::BTreeSet, sync::Arc};
 
 use arc_swap::ArcSwap;
 use mcp_core::{
-    Blame, Context, Error, ErrorKind, Fault, Resource, ResourceTemplate, Server, ServerBuilder, ToolError,
+    Blame, Context, Error, ErrorKind, Exchange, Fault, Resource, ResourceTemplate, Server, ServerBuilder, ToolError,
     jsonrpc::Raw,
     server::ServerExtension,
-    types::{CacheHint, ResourceContents},
+    types::{CacheHint, ResourceContents, ResourceDefinition},
     uri_template::Variables,
 };
-use tokio::task::spawn_blocking;
+use tokio::{sync::Mutex, task::spawn_blocking};
 
-use self::catalogue::{Bytes, Catalogue, Gathered, Held};
+use self::catalogue::{Catalogue, Gathered};
 pub use self::{dynamic::DynamicSkill, files::SkillFiles};
 use crate::{
-    Frontmatter, SKILLS,
-    types::{GetSkill, ListSkills, ReadDirectory},
+    EXTENSION_ID, Frontmatter, Skill,
+    types::{GetSkill, ListSkills, ReadResourceDirectory},
     uri::path_of,
 };
 
 /// The skills of a server. It is added to one with [`ServerBuilder::with`]; cloning is cheap, and a clone can be kept to
-/// [refresh](Self::refresh) what is served.
+/// [refresh](Self::refresh) what is served. A server has one at most.
 ///
 /// ```
 /// use mcp_core::{Server, implementation};
@@ -54,15 +54,15 @@ struct Shared {
     sources: Vec<Source>,
     cache: CacheHint,
     catalogue: ArcSwap<Catalogue>,
-    /// Held while what is served is looked up anew.
-    refreshing: Mutex<()>,
+    /// The URIs of all `SKILL.md` that were ever served; held while what is served is looked up anew.
+    ever: Mutex<BTreeSet<String>>,
 }
 
 enum Source {
     Files(SkillFiles),
     Dynamic(String, Frontmatter, Arc<dyn DynamicSkill>),
     #[cfg(feature = "directory")]
-    Directory(Arc<directory::Directory>),
+    Directory(directory::Directory),
 }
 
 /// [`Skills`] in the making.
@@ -74,7 +74,7 @@ pub struct SkillsBuilder {
 }
 
 impl SkillsBuilder {
-    /// Adds a skill whose files are in memory, as those that [`include_str!`] compiles in.
+    /// Adds a skill whose files are given, as those that [`include_str!`] compiles in.
     pub fn skill(mut self, files: SkillFiles) -> Self {
         self.sources.push(Ok(Source::Files(files)));
         self
@@ -89,13 +89,12 @@ impl SkillsBuilder {
     /// Adds all skills in a directory and below it, each a directory with a `SKILL.md`; or the one skill that it is itself.
     ///
     /// A skill's place below the directory is its URI: `acme/refunds/SKILL.md` is `skill://acme/refunds/SKILL.md`. Names
-    /// that begin with a dot are no part of a skill. Nothing outside of the directory is read: a link that leads out of it
-    /// is an error, and so is one to a directory. Files stay where they are, and are read when a client asks for them; what
-    /// has changed since is noticed then.
+    /// that begin with a dot are left out. Nothing outside of the directory is read: a link that leads out of it is an
+    /// error, as is one to a directory, or to what is left out. Files are read when this is built and when it is
+    /// [refreshed](Skills::refresh), and kept in memory, so that what is served is what was said of it.
     #[cfg(feature = "directory")]
     pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
-        let opened = directory::Directory::open(path.as_ref());
-        self.sources.push(opened.map(|directory| Source::Directory(Arc::new(directory))));
+        self.sources.push(directory::Directory::open(path.as_ref()).map(Source::Directory));
         self
     }
 
@@ -111,12 +110,14 @@ impl SkillsBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidParams`] when a skill does not keep the format's rules, has more than
-    /// [`SKILL_FILES`](crate::SKILL_FILES) files or [`SKILL_BYTES`](crate::SKILL_BYTES), or cannot be read, and
+    /// [`MAX_RESOURCES`](crate::MAX_RESOURCES) files or [`MAX_BYTES`](crate::MAX_BYTES), or cannot be read, and
     /// [`ErrorKind::DuplicateRegistration`] when two files have one URI.
     pub fn build(self) -> Result<Skills, Error> {
         let sources = self.sources.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let catalogue = ArcSwap::from_pointee(gather(&sources)?);
-        Ok(Skills(Arc::new(Shared { sources, cache: self.cache, catalogue, refreshing: Mutex::default() })))
+        let catalogue = gather(&sources)?;
+        let ever = Mutex::new(catalogue.skills.keys().cloned().collect());
+        let catalogue = ArcSwap::from_pointee(catalogue);
+        Ok(Skills(Arc::new(Shared { sources, cache: self.cache, catalogue, ever })))
     }
 }
 
@@ -125,11 +126,9 @@ fn gather(sources: &[Source]) -> Result<Catalogue, Error> {
     for source in sources {
         match source {
             Source::Files(files) => files.gather(&mut gathered)?,
-            Source::Dynamic(under, frontmatter, skill) => {
-                gathered.dynamic(under, frontmatter.clone(), skill.clone())?;
-            }
+            Source::Dynamic(under, frontmatter, skill) => gathered.dynamic(under, frontmatter, skill)?,
             #[cfg(feature = "directory")]
-            Source::Directory(directory) => directory::gather(directory, &mut gathered)?,
+            Source::Directory(directory) => directory.gather(&mut gathered)?,
         }
     }
     gathered.into_catalogue()
@@ -141,31 +140,32 @@ impl Skills {
         SkillsBuilder::default()
     }
 
-    /// What is served now: the entries, by URI.
+    /// What is served now, in the order of their URIs.
     #[must_use]
-    pub fn entries(&self) -> Vec<crate::Skill> {
+    pub fn entries(&self) -> Vec<Skill> {
         self.0.catalogue.load().skills.values().map(|known| known.entry.clone()).collect()
     }
 
     /// Looks the directories through again, and serves what is there now; whoever listens to the server's resources is told
-    /// what has changed. It blocks as long as that takes.
+    /// what has changed. Where several servers serve these skills, it is to be called for each of them.
     ///
     /// # Errors
     /// As [`SkillsBuilder::build`]; then all stays as it was.
-    pub fn refresh(&self, server: &Server) -> Result<(), Error> {
-        let _alone = self.0.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refreshed(server)
-    }
-
-    fn refreshed(&self, server: &Server) -> Result<(), Error> {
-        let (old, new) = (self.0.catalogue.load_full(), Arc::new(gather(&self.0.sources)?));
-        self.0.catalogue.store(new.clone());
+    pub async fn refresh(&self, server: &Server) -> Result<(), Error> {
+        let mut ever = self.0.ever.lock().await;
+        let shared = self.0.clone();
+        let gathered = spawn_blocking(move || gather(&shared.sources)).await;
+        let new = Arc::new(gathered.unwrap_or_else(|_| Err(panicked()))?);
+        let old = self.0.catalogue.swap(new.clone());
+        ever.extend(new.skills.keys().cloned());
         for (uri, known) in &new.skills {
-            if old.skills.get(uri).is_none_or(|before| before.entry != known.entry) {
-                server.resources().replace(self.skill_md(&known.entry))?;
+            let resource = self.skill_md(&known.entry);
+            let is_there = server.resources().get(uri).is_some_and(|there| there.definition() == resource.definition());
+            if !is_there {
+                server.resources().replace(resource)?;
             }
         }
-        for uri in old.skills.keys().filter(|uri| !new.skills.contains_key(*uri)) {
+        for uri in ever.iter().filter(|uri| !new.skills.contains_key(*uri)) {
             server.resources().remove(uri);
         }
         for (path, file) in &old.files {
@@ -176,14 +176,8 @@ impl Skills {
         Ok(())
     }
 
-    /// The same where nobody else has done it since `before`.
-    fn refresh_since(&self, before: &Arc<Catalogue>, server: &Server) -> Result<(), Error> {
-        let _alone = self.0.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(before, &self.0.catalogue.load()) { self.refreshed(server) } else { Ok(()) }
-    }
-
     /// A skill's `SKILL.md` as a resource that is listed.
-    fn skill_md(&self, entry: &crate::Skill) -> Resource {
+    fn skill_md(&self, entry: &Skill) -> Resource {
         let (skills, path) = (self.clone(), path_of(&entry.uri).unwrap_or_default().into_owned());
         let size = entry.files().iter().find(|file| file.uri == entry.uri).map(|file| file.size);
         let read = move |context| {
@@ -197,49 +191,31 @@ impl Skills {
         size.into_iter().fold(resource, Resource::size)
     }
 
-    /// Reads a file. One that is not as it was said to be makes all be looked through again, once.
+    /// All other files, which are not listed.
+    fn files(&self) -> ResourceTemplate {
+        let (skills, shown) = (self.clone(), self.clone());
+        let path = |variables: &Variables| variables.get("path").unwrap_or_default().to_owned();
+        let read = move |context, variables: Variables| {
+            let (skills, path) = (skills.clone(), path(&variables));
+            async move { skills.read(context, &path).await }
+        };
+        ResourceTemplate::new("skill://{+path}", "skill-file", read)
+            .describe("A file of a skill")
+            .cache(self.0.cache)
+            .filter(move |exchange, variables| shown.0.catalogue.load().shows(exchange, &path(variables)))
+    }
+
     async fn read(&self, context: Context, path: &str) -> Result<ResourceContents, ToolError> {
-        for _ in 0..2 {
-            let catalogue = self.0.catalogue.load_full();
-            if !catalogue.shows(&context, path) {
-                return Err(ToolError::not_found());
-            }
-            let Some(file) = catalogue.files.get(path) else {
-                return catalogue.read_dynamic(context, path).await;
-            };
-            if let Some(bytes) = held(file).await {
-                return Ok(contents(bytes, &file.mime_type));
-            }
-            let (skills, server) = (self.clone(), context.server().clone());
-            let refreshed = spawn_blocking(move || skills.refresh_since(&catalogue, &server)).await;
-            if let Err(error) = refreshed.unwrap_or_else(|_| Err(panicked())) {
-                tracing::error!(?error, "skills cannot be looked through again");
-                return Err(ToolError::new("The skill cannot be read"));
-            }
+        let catalogue = self.0.catalogue.load_full();
+        match catalogue.files.get(path) {
+            Some(file) => Ok(contents(file.bytes.to_vec(), &file.mime_type)),
+            None => catalogue.read_dynamic(context, path).await,
         }
-        tracing::error!(path, "a skill's file changes while it is read");
-        Err(ToolError::new("The skill cannot be read"))
     }
 }
 
 fn panicked() -> Error {
     Error::new(ErrorKind::InternalError, "looking skills through panicked").blaming(Blame::Local)
-}
-
-/// The bytes of a file, if they are those that were said.
-async fn held(file: &Held) -> Option<Vec<u8>> {
-    match &file.bytes {
-        Bytes::Memory(bytes) => Some(bytes.to_vec()),
-        #[cfg(feature = "directory")]
-        Bytes::Directory(directory, path) => {
-            let (directory, path, resource) = (directory.clone(), path.clone(), file.resource.clone());
-            let read = spawn_blocking(move || {
-                let bytes = directory.read(&path, resource.size).ok()?;
-                (bytes.len() as u64 == resource.size && crate::Digest::of(&bytes) == resource.digest).then_some(bytes)
-            });
-            read.await.ok().flatten()
-        }
-    }
 }
 
 fn contents(bytes: Vec<u8>, mime_type: &str) -> ResourceContents {
@@ -252,37 +228,16 @@ fn contents(bytes: Vec<u8>, mime_type: &str) -> ResourceContents {
 
 impl ServerExtension for Skills {
     fn extend(self, builder: ServerBuilder) -> ServerBuilder {
-        let files = {
-            let skills = self.clone();
-            move |context, variables: Variables| {
-                let (skills, path) = (skills.clone(), variables.get("path").unwrap_or_default().to_owned());
-                async move {
-                    let contents = skills.read(context, &path).await?;
-                    Ok::<_, ToolError>(contents)
-                }
-            }
-        };
-        let template = ResourceTemplate::new("skill://{+path}", "skill-file", files)
-            .describe("A file of a skill")
-            .cache(self.0.cache);
         let settings = Raw::assume_valid(r#"{"directoryRead":true}"#.into());
-        let listed = self.entries();
-        let builder = listed.iter().fold(builder, |builder, entry| builder.resource(self.skill_md(entry)));
-        let (list, get, read) = (self.clone(), self.clone(), self);
+        let builder = self.entries().iter().fold(builder, |builder, entry| builder.resource(self.skill_md(entry)));
+        let (list, get, read) = (self.clone(), self.clone(), self.clone());
         builder
-            .extension(SKILLS, settings)
-            .template(template)
-            .method::<ListSkills, _>(move |context, params| {
-                let skills = list.clone();
-                async move { methods::list(&skills.0, &context, params) }
-            })
-            .method::<GetSkill, _>(move |context, params| {
-                let skills = get.clone();
-                async move { methods::get(&skills.0, &context, params) }
-            })
-            .method::<ReadDirectory, _>(move |context, params| {
-                let skills = read.clone();
-                async move { methods::read_directory(&skills.0, context, params).await }
+            .extension(EXTENSION_ID, settings)
+            .template(self.files())
+            .method::<ListSkills, _>(move |context, params| methods::list(list.clone(), context, params))
+            .method::<GetSkill, _>(move |context, params| methods::get(get.clone(), context, params))
+            .method::<ReadResourceDirectory, _>(move |context, params| {
+                methods::read_directory(read.clone(), context, params)
             })
     }
 }
@@ -300,4 +255,14 @@ fn invalid(place: &str, why: impl std::fmt::Display) -> Error {
 
 fn unknown(what: &str) -> Fault {
     Fault::InvalidParams(format!("{what} is not served here").into())
+}
+
+/// What a definition is as JSON.
+fn encoded(definition: &ResourceDefinition) -> Result<Raw, Fault> {
+    Raw::encode(definition).map_err(|_| Fault::Internal)
+}
+
+/// Whether whoever asks sees a skill.
+fn sees(exchange: &Exchange, skill: &Skill) -> bool {
+    exchange.sees_resource(&skill.uri)
 }

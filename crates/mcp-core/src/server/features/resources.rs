@@ -59,7 +59,8 @@ fn find(core: &Core, exchange: &Exchange, uri: &str) -> Option<(Start, About)> {
     let (entry, variables) = core.templates.best(|template| {
         let uri_template = template.template.as_ref().ok()?;
         let variables = uri_template.matches(uri)?;
-        core.templates.shows(exchange, template).then(|| (uri_template.specificity(), variables))
+        let is_shown = core.templates.shows(exchange, template) && template.shows(exchange, &variables);
+        is_shown.then(|| (uri_template.specificity(), variables))
     })?;
     let about = About {
         mime_type: entry.item.definition().mime_type.clone(),
