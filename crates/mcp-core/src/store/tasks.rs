@@ -154,6 +154,24 @@ impl TaskRecord {
         }
     }
 
+    /// What it counts for where bytes are bounded: what it holds, and itself. Never less than 1 KiB, so that there is room
+    /// for the words of a failure.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        const ITSELF: usize = 256;
+        const ENTRY: usize = 64;
+        const LEAST: usize = 1024;
+        let texts = self.open.iter().chain(&self.answers).map(|(key, text)| ENTRY + key.len() + text.as_str().len());
+        let end = match &self.outcome {
+            Some(Outcome::Result(result)) => result.as_str().len(),
+            Some(Outcome::Error(error)) => {
+                error.message.len() + error.data.as_ref().map_or(0, |data| data.as_str().len())
+            }
+            Some(Outcome::Cancelled) | None => 0,
+        };
+        LEAST.max(ITSELF + self.message.as_ref().map_or(0, String::len) + texts.sum::<usize>() + end)
+    }
+
     /// Says something else of itself.
     pub fn say(&mut self, message: String, now: u64) -> bool {
         self.change(now, |task| task.message = Some(message))
@@ -192,7 +210,8 @@ impl TaskRecord {
 
     /// Comes to a result.
     pub fn complete(&mut self, result: Raw, now: u64) -> bool {
-        self.end(Outcome::Result(result), now)
+        // A copy, as what it was written into may be larger.
+        self.end(Outcome::Result(Raw::assume_valid(result.as_str().into())), now)
     }
 
     /// Comes to an error of the protocol.
@@ -225,6 +244,18 @@ impl TaskRecord {
     }
 }
 
+/// What came of putting a record in the place of the version before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Replaced {
+    /// It is kept.
+    Done,
+    /// The version before is not what is kept.
+    Outdated,
+    /// There is no room for it; the version before is kept as it was. What has not grown is never refused so.
+    NoRoom,
+}
+
 /// Where tasks are kept, each until its time is over.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// Keeps a new task; false if there is no room for it, or its owner has `most` of them already.
@@ -233,13 +264,14 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// The task, if it is kept.
     fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>>;
 
-    /// Puts a record in the place of the version before; false if that is not what is kept.
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>>;
+    /// Puts a record in the place of the version before, if that is what is kept and there is room.
+    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>>;
 }
 
 /// Tasks in the memory of this process.
 pub struct MemoryTasks {
     most: usize,
+    most_bytes: usize,
     now: Arc<dyn Fn() -> Instant + Send + Sync>,
     tasks: Mutex<Kept>,
 }
@@ -248,15 +280,20 @@ pub struct MemoryTasks {
 struct Kept {
     tasks: HashMap<TaskId, (TaskRecord, Instant)>,
     by_owner: HashMap<Option<[u8; 32]>, usize>,
+    /// What they count for, all together.
+    bytes: usize,
 }
 
 impl Kept {
     fn drop_the_dead(&mut self, now: Instant) {
-        let by_owner = &mut self.by_owner;
+        let (by_owner, bytes) = (&mut self.by_owner, &mut self.bytes);
         self.tasks.retain(|_, (record, until)| {
             let lives = *until > now;
-            if !lives && let Some(count) = by_owner.get_mut(&record.owner) {
-                *count -= 1;
+            if !lives {
+                *bytes -= record.bytes();
+                if let Some(count) = by_owner.get_mut(&record.owner) {
+                    *count -= 1;
+                }
             }
             lives
         });
@@ -269,10 +306,10 @@ impl Kept {
 }
 
 impl MemoryTasks {
-    /// Room for so many, of all owners together.
+    /// Room for so many, which [count](TaskRecord::bytes) for so many bytes, of all owners together.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { most, now: Arc::new(Instant::now), tasks: Mutex::default() }
+    pub fn new(most: usize, bytes: usize) -> Self {
+        Self { most, most_bytes: bytes, now: Arc::new(Instant::now), tasks: Mutex::default() }
     }
 
     /// The same with a clock of its own, for tests.
@@ -281,17 +318,24 @@ impl MemoryTasks {
         self.now = Arc::new(now);
         self
     }
+
+    fn has_room(&self, kept: &Kept, record: &TaskRecord, most: usize) -> bool {
+        kept.tasks.len() < self.most
+            && kept.of(record.owner) < most
+            && kept.bytes.saturating_add(record.bytes()) <= self.most_bytes
+    }
 }
 
 impl TaskStore for MemoryTasks {
     fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>> {
         let (now, mut kept) = ((self.now)(), lock(&self.tasks));
-        if kept.tasks.len() >= self.most || kept.of(record.owner) >= most {
+        if !self.has_room(&kept, &record, most) {
             kept.drop_the_dead(now);
         }
-        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most;
+        let has_room = self.has_room(&kept, &record, most);
         if has_room {
             *kept.by_owner.entry(record.owner).or_default() += 1;
+            kept.bytes += record.bytes();
             let until = crate::deadline::deadline(now, record.ttl);
             kept.tasks.insert(id, (record, until));
         }
@@ -304,18 +348,27 @@ impl TaskStore for MemoryTasks {
         ready(found.map(|(record, _)| record.clone()))
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>> {
+    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
         let (now, mut kept) = ((self.now)(), lock(&self.tasks));
-        let found = kept.tasks.get_mut(&id).filter(|(_, until)| *until > now);
-        let before = found.filter(|(before, _)| before.version + 1 == record.version);
-        let is_next = before.map(|(before, _)| *before = record).is_some();
-        ready(is_next)
+        let Kept { tasks, bytes, .. } = &mut *kept;
+        let found = tasks.get_mut(&id).filter(|(_, until)| *until > now);
+        let Some((before, _)) = found.filter(|(before, _)| before.version + 1 == record.version) else {
+            return ready(Replaced::Outdated);
+        };
+        let (old, new) = (before.bytes(), record.bytes());
+        if new > old && bytes.saturating_add(new - old) > self.most_bytes {
+            return ready(Replaced::NoRoom);
+        }
+        *bytes = *bytes + new - old;
+        *before = record;
+        ready(Replaced::Done)
     }
 }
 
 impl fmt::Debug for MemoryTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryTasks").field("most", &self.most).finish_non_exhaustive()
+        let Self { most, most_bytes, .. } = self;
+        f.debug_struct("MemoryTasks").field("most", most).field("most_bytes", most_bytes).finish_non_exhaustive()
     }
 }
 
@@ -407,7 +460,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tasks_are_kept_for_their_time_and_within_bounds() {
-        let store = MemoryTasks::new(3);
+        let store = MemoryTasks::new(3, usize::MAX);
         let owned = |owner: u8| TaskRecord::new(Some([owner; 32]), 0, HOUR, HOUR);
         let create = async |owner| {
             let id = TaskId::random();
@@ -418,15 +471,43 @@ mod tests {
         assert!(create(2).await.is_some() && create(2).await.is_none(), "three for all");
         tokio::time::advance(HOUR - Duration::from_millis(1)).await;
         let mut record = store.load(first).await.unwrap().unwrap();
-        assert!(record.cancel(1) && store.replace(first, record.clone()).await.unwrap());
-        assert!(!store.replace(first, record.clone()).await.unwrap(), "that version was put before");
+        assert!(record.cancel(1) && store.replace(first, record.clone()).await.unwrap() == Replaced::Done);
+        let again = store.replace(first, record.clone()).await.unwrap();
+        assert_eq!(again, Replaced::Outdated, "that version was put before");
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(store.load(first).await.unwrap().is_none());
         record.version += 1;
-        assert!(!store.replace(first, record).await.unwrap());
+        assert_eq!(store.replace(first, record).await.unwrap(), Replaced::Outdated);
         for _ in 0..2 {
             assert!(create(1).await.is_some() || create(2).await.is_some());
         }
+    }
+
+    /// Nothing is kept over the bound, and what makes room is never refused.
+    #[tokio::test(start_paused = true)]
+    async fn tasks_are_kept_within_their_bytes() {
+        let store = MemoryTasks::new(100, 8 << 10);
+        let (id, mut record) = (TaskId::random(), task());
+        assert_eq!(record.bytes(), 1024);
+        assert!(store.create(id, record.clone(), 100).await.unwrap());
+        let spare = (8 << 10) - 1024;
+        let text = |bytes: usize| "x".repeat(bytes - 256);
+        assert!(record.say(text(1024 + spare + 1), 1));
+        assert_eq!(store.replace(id, record.clone()).await.unwrap(), Replaced::NoRoom);
+        assert_eq!(store.load(id).await.unwrap().unwrap(), task());
+        let mut record = task();
+        assert!(record.say(text(1024 + spare), 1));
+        assert_eq!(store.replace(id, record.clone()).await.unwrap(), Replaced::Done);
+        assert!(!store.create(TaskId::random(), task(), 100).await.unwrap(), "not even an empty one");
+        assert!(record.say("short".into(), 1) && store.replace(id, record.clone()).await.unwrap() == Replaced::Done);
+        for _ in 0..7 {
+            assert!(store.create(TaskId::random(), task(), 100).await.unwrap());
+        }
+        assert!(!store.create(TaskId::random(), task(), 100).await.unwrap());
+        assert!(record.fail(ErrorObject::new(1, "no room"), 1));
+        assert_eq!(store.replace(id, record).await.unwrap(), Replaced::Done, "a failure has its room");
+        tokio::time::advance(HOUR).await;
+        assert!(store.create(TaskId::random(), task(), 100).await.unwrap());
     }
 
     #[test]

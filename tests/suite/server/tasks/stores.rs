@@ -7,7 +7,7 @@ use std::sync::{
 
 use mcp_core::{
     BoxFuture, Error, ErrorKind,
-    store::{MemoryTasks, TaskId, TaskRecord, TaskStatus, TaskStore},
+    store::{MemoryTasks, Replaced, TaskId, TaskRecord, TaskStatus, TaskStore},
 };
 use mcp_test::RawClient;
 
@@ -32,7 +32,7 @@ struct Inner {
 impl Moody {
     pub(super) fn new() -> Self {
         let (pause, is_down, losses, created) = Default::default();
-        Self(Arc::new(Inner { kept: MemoryTasks::new(100), pause, is_down, losses, created }))
+        Self(Arc::new(Inner { kept: MemoryTasks::new(100, usize::MAX), pause, is_down, losses, created }))
     }
 
     pub(super) fn is_down(&self, is_down: bool) {
@@ -77,13 +77,13 @@ impl TaskStore for Moody {
         })
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>> {
+    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
         Box::pin(async move {
             self.pass().await?;
             let left = self.0.losses.load(Ordering::SeqCst);
             if left > 0 {
                 self.0.losses.store(left - 1, Ordering::SeqCst);
-                return Ok(false);
+                return Ok(Replaced::Outdated);
             }
             self.0.kept.replace(id, record).await
         })

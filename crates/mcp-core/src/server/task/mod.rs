@@ -28,13 +28,15 @@ use crate::{
     deadline::since_1970,
     hub::{Hub, Subject},
     lock::lock,
-    store::{TaskId, TaskRecord, TaskStore},
+    store::{Replaced, TaskId, TaskRecord, TaskStore},
 };
 
 /// The tasks of a server.
 pub(crate) struct Tasks {
     store: Box<dyn TaskStore>,
     hub: Arc<Hub>,
+    /// What one of them may hold: more could not be told in one message.
+    most_bytes: usize,
     /// Those that run in this process.
     live: Mutex<HashMap<TaskId, Arc<Live>>>,
 }
@@ -55,8 +57,8 @@ pub(crate) struct Live {
 const TRIES: u32 = 64;
 
 impl Tasks {
-    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>) -> Self {
-        Self { store, hub: hub.clone(), live: Mutex::default() }
+    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>, most_bytes: usize) -> Self {
+        Self { store, hub: hub.clone(), most_bytes, live: Mutex::default() }
     }
 
     async fn load(&self, id: TaskId) -> Result<Option<TaskRecord>, Fault> {
@@ -64,7 +66,7 @@ impl Tasks {
     }
 
     /// Changes a task, whoever else does at the same time; `change` says whether it has. What it is then, if there is such a
-    /// task.
+    /// task. Where there is no room for what it is to hold, that is [`Fault::Busy`].
     async fn change(
         &self,
         id: TaskId,
@@ -72,12 +74,20 @@ impl Tasks {
     ) -> Result<Option<TaskRecord>, Fault> {
         for _ in 0..TRIES {
             let Some(mut record) = self.load(id).await? else { return Ok(None) };
+            let most = record.bytes().max(self.most_bytes);
             if !change(&mut record) {
                 return Ok(Some(record));
             }
-            if self.store.replace(id, record.clone()).await.map_err(broken)? {
-                self.hub.changed(&Subject::Task(id.to_string().into()));
-                return Ok(Some(record));
+            if record.bytes() > most {
+                return Err(Fault::Busy);
+            }
+            match self.store.replace(id, record.clone()).await.map_err(broken)? {
+                Replaced::Done => {
+                    self.hub.changed(&Subject::Task(id.to_string().into()));
+                    return Ok(Some(record));
+                }
+                Replaced::NoRoom => return Err(Fault::Busy),
+                Replaced::Outdated => {}
             }
         }
         tracing::error!("a task changes so often that it could not be changed");

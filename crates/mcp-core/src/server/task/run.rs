@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_jsonrpc::{ErrorObject, Raw, RequestId};
+use mcp_jsonrpc::{ErrorObject, Raw, RequestId, code};
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
 use super::{Live, Tasks, now};
@@ -139,20 +139,36 @@ fn written(id: RequestId, revision: Revision, outcome: Result<Body, Fault>) -> R
     Reply::new(id, revision, outcome).into_outcome(None)
 }
 
+/// What a task comes to whose end is larger than what may be kept.
+fn no_room() -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, "There is no room to keep what the task came to")
+}
+
+/// What a handler is told that could not change what is kept of its task.
+fn unkept(fault: Fault) -> ToolError {
+    match fault {
+        Fault::Busy => ToolError::new("There is no room to keep that of the task"),
+        fault => ToolError::faulty(fault),
+    }
+}
+
 impl Tasks {
     async fn finish(&self, id: TaskId, outcome: &Result<Raw, ErrorObject>) -> Result<(), Fault> {
         let finished = self.change(id, |task| match outcome {
             Ok(result) => task.complete(result.clone(), now()),
             Err(error) => task.fail(error.clone(), now()),
         });
-        finished.await.map(drop)
+        match finished.await {
+            Err(Fault::Busy) => self.change(id, |task| task.fail(no_room(), now())).await.map(drop),
+            finished => finished.map(drop),
+        }
     }
 }
 
 impl Live {
     pub(crate) async fn say(&self, core: &Core, message: String) -> Result<(), ToolError> {
         let said = core.tasks.change(self.id, |task| task.say(message.clone(), now())).await;
-        said.map(drop).map_err(ToolError::faulty)
+        said.map(drop).map_err(unkept)
     }
 
     /// Asks the client, in place. `read` makes the answer out; one that does not read is asked for again, under another key, as
@@ -170,7 +186,7 @@ impl Live {
             let key = self.fresh(key);
             let open = Open { live: self, tasks: &core.tasks, key: &key };
             let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), now())).await;
-            if asked.map_err(ToolError::faulty)?.is_none_or(|task| task.status().is_terminal()) {
+            if asked.map_err(unkept)?.is_none_or(|task| task.status().is_terminal()) {
                 return Err(over());
             }
             let answer = self.answer(&core.tasks, &key).await?;
