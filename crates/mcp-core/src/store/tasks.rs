@@ -1,7 +1,7 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{TaskId, ready};
-use crate::{BoxFuture, Error, lock::lock};
+use crate::{BoxFuture, Error, deadline::deadline, lock::lock};
 
 /// How far a task is. The last three are for ever.
 ///
@@ -278,26 +278,28 @@ pub struct MemoryTasks {
 
 #[derive(Default)]
 struct Kept {
-    tasks: HashMap<TaskId, (TaskRecord, Instant)>,
+    tasks: HashMap<TaskId, TaskRecord>,
+    /// When the time of each is over.
+    ends: BTreeSet<(Instant, TaskId)>,
     by_owner: HashMap<Option<[u8; 32]>, usize>,
     /// What they count for, all together.
     bytes: usize,
 }
 
 impl Kept {
-    fn drop_the_dead(&mut self, now: Instant) {
-        let (by_owner, bytes) = (&mut self.by_owner, &mut self.bytes);
-        self.tasks.retain(|_, (record, until)| {
-            let lives = *until > now;
-            if !lives {
-                *bytes -= record.bytes();
-                if let Some(count) = by_owner.get_mut(&record.owner) {
-                    *count -= 1;
+    /// Forgets those whose time is over.
+    fn forget(&mut self, now: Instant) {
+        while let Some(&(until, id)) = self.ends.first().filter(|(until, _)| *until <= now) {
+            self.ends.remove(&(until, id));
+            let Some(record) = self.tasks.remove(&id) else { continue };
+            self.bytes -= record.bytes();
+            if let Entry::Occupied(mut count) = self.by_owner.entry(record.owner) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
                 }
             }
-            lives
-        });
-        self.by_owner.retain(|_, count| *count > 0);
+        }
     }
 
     fn of(&self, owner: Option<[u8; 32]>) -> usize {
@@ -319,40 +321,36 @@ impl MemoryTasks {
         self
     }
 
-    fn has_room(&self, kept: &Kept, record: &TaskRecord, most: usize) -> bool {
-        kept.tasks.len() < self.most
-            && kept.of(record.owner) < most
-            && kept.bytes.saturating_add(record.bytes()) <= self.most_bytes
+    /// What is kept now.
+    fn kept(&self) -> (MutexGuard<'_, Kept>, Instant) {
+        let (mut kept, now) = (lock(&self.tasks), (self.now)());
+        kept.forget(now);
+        (kept, now)
     }
 }
 
 impl TaskStore for MemoryTasks {
     fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>> {
-        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
-        if !self.has_room(&kept, &record, most) {
-            kept.drop_the_dead(now);
-        }
-        let has_room = self.has_room(&kept, &record, most);
+        let (mut kept, now) = self.kept();
+        let bytes = kept.bytes.saturating_add(record.bytes());
+        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most && bytes <= self.most_bytes;
         if has_room {
             *kept.by_owner.entry(record.owner).or_default() += 1;
-            kept.bytes += record.bytes();
-            let until = crate::deadline::deadline(now, record.ttl);
-            kept.tasks.insert(id, (record, until));
+            kept.bytes = bytes;
+            kept.ends.insert((deadline(now, record.ttl), id));
+            kept.tasks.insert(id, record);
         }
         ready(has_room)
     }
 
     fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>> {
-        let (now, kept) = ((self.now)(), lock(&self.tasks));
-        let found = kept.tasks.get(&id).filter(|(_, until)| *until > now);
-        ready(found.map(|(record, _)| record.clone()))
+        ready(self.kept().0.tasks.get(&id).cloned())
     }
 
     fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
-        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
+        let (mut kept, _) = self.kept();
         let Kept { tasks, bytes, .. } = &mut *kept;
-        let found = tasks.get_mut(&id).filter(|(_, until)| *until > now);
-        let Some((before, _)) = found.filter(|(before, _)| before.version + 1 == record.version) else {
+        let Some(before) = tasks.get_mut(&id).filter(|before| before.version + 1 == record.version) else {
             return ready(Replaced::Outdated);
         };
         let (old, new) = (before.bytes(), record.bytes());
@@ -508,6 +506,35 @@ mod tests {
         assert_eq!(store.replace(id, record).await.unwrap(), Replaced::Done, "a failure has its room");
         tokio::time::advance(HOUR).await;
         assert!(store.create(TaskId::random(), task(), 100).await.unwrap());
+    }
+
+    /// Whatever is asked of the store first: nothing is left of them.
+    #[tokio::test(start_paused = true)]
+    async fn tasks_are_forgotten_when_their_time_is_over() {
+        let lives = |millis| TaskRecord::new(Some([1; 32]), 0, Duration::from_millis(millis), HOUR);
+        for asked in 0..3 {
+            let store = MemoryTasks::new(100, usize::MAX);
+            for millis in [30, 10, 20, 10] {
+                assert!(store.create(TaskId::random(), lives(millis), 100).await.unwrap());
+            }
+            let kept = || {
+                let kept = lock(&store.tasks);
+                assert_eq!((kept.ends.len(), kept.bytes), (kept.tasks.len(), kept.tasks.len() * 1024));
+                assert_eq!(kept.of(Some([1; 32])), kept.tasks.len());
+                kept.tasks.len()
+            };
+            for (after, left) in [(9, 4), (1, 2), (9, 2), (1, 1), (10, 0)] {
+                tokio::time::advance(Duration::from_millis(after)).await;
+                let id = TaskId::random();
+                match asked {
+                    0 => assert!(store.load(id).await.unwrap().is_none()),
+                    1 => assert_eq!(store.replace(id, lives(1)).await.unwrap(), Replaced::Outdated),
+                    _ => assert!(!store.create(id, lives(1), 0).await.unwrap()),
+                }
+                assert_eq!(kept(), left);
+            }
+            assert!(lock(&store.tasks).by_owner.is_empty());
+        }
     }
 
     #[test]
