@@ -3,6 +3,7 @@
 mod limits;
 mod listening;
 mod questions;
+mod shared;
 mod stores;
 mod wire;
 

@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{TaskId, ready};
-use crate::{BoxFuture, Error, deadline::deadline, lock::lock};
+use crate::{
+    BoxFuture, Error,
+    deadline::{deadline, since_1970},
+    lock::lock,
+};
 
 /// How far a task is. The last three are for ever.
 ///
@@ -57,8 +61,11 @@ pub struct TaskRecord {
     updated: u64,
     ttl: Duration,
     poll_interval: Duration,
-    /// How often it has changed.
+    /// How often it has changed, and how often only in that it still runs.
     version: u64,
+    renewals: u64,
+    /// Until when it counts as running, in milliseconds since 1970, without a further word of whoever runs it.
+    held_until: Option<u64>,
     message: Option<String>,
     /// The questions that wait for an answer, as the client gets them.
     open: BTreeMap<String, Raw>,
@@ -71,9 +78,22 @@ impl TaskRecord {
     /// A task that begins. `now` is in milliseconds since 1970.
     #[must_use]
     pub fn new(owner: Option<[u8; 32]>, now: u64, ttl: Duration, poll_interval: Duration) -> Self {
-        let (open, answers) = Default::default();
+        let (version, renewals, held_until, message, open, answers, outcome) = Default::default();
         let (created, updated) = (now, now);
-        Self { owner, created, updated, ttl, poll_interval, version: 0, message: None, open, answers, outcome: None }
+        Self {
+            owner,
+            created,
+            updated,
+            ttl,
+            poll_interval,
+            version,
+            renewals,
+            held_until,
+            message,
+            open,
+            answers,
+            outcome,
+        }
     }
 
     /// Whom it belongs to: the SHA-256 of the principal's id; `None` is anybody who is nobody.
@@ -112,6 +132,17 @@ impl TaskRecord {
         self.version
     }
 
+    /// How often it has changed in what is told of it.
+    pub(crate) fn changes(&self) -> u64 {
+        self.version - self.renewals
+    }
+
+    /// Until when it counts as running without a further word of the process that runs it, in milliseconds since 1970.
+    #[must_use]
+    pub fn held_until(&self) -> Option<u64> {
+        self.held_until
+    }
+
     /// How far it is.
     #[must_use]
     pub fn status(&self) -> TaskStatus {
@@ -134,6 +165,11 @@ impl TaskRecord {
     #[must_use]
     pub fn open(&self) -> &BTreeMap<String, Raw> {
         &self.open
+    }
+
+    /// Whether an answer waits for the task.
+    pub(crate) fn is_answered(&self) -> bool {
+        !self.answers.is_empty()
     }
 
     /// What it came to, once it is completed.
@@ -170,6 +206,15 @@ impl TaskRecord {
             Some(Outcome::Cancelled) | None => 0,
         };
         LEAST.max(ITSELF + self.message.as_ref().map_or(0, String::len) + texts.sum::<usize>() + end)
+    }
+
+    /// Runs on, at least until then.
+    pub fn hold(&mut self, until: u64) -> bool {
+        let updated = self.updated;
+        self.change(updated, |task| {
+            task.held_until = Some(until);
+            task.renewals += 1;
+        })
     }
 
     /// Says something else of itself.
@@ -266,6 +311,20 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
 
     /// Puts a record in the place of the version before, if that is what is kept and there is room.
     fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>>;
+
+    /// How long a task counts as running without a word of the process that runs it, where several share the store; then it
+    /// has failed. Whoever runs it renews that three times as often, and sees as often what others have done to it.
+    ///
+    /// Default: none, as what is kept is lost with the process. What does not run in this process then runs nowhere.
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Now, in milliseconds since 1970, for all who share the store. Default: what this process's clock says, which is to be
+    /// within a third of the lease of the others'.
+    fn now(&self) -> u64 {
+        since_1970().as_millis().try_into().unwrap_or(u64::MAX)
+    }
 }
 
 /// Tasks in the memory of this process.

@@ -8,9 +8,9 @@ use std::{
 };
 
 use mcp_jsonrpc::{ErrorObject, Raw, RequestId, code};
-use tokio::{runtime::Handle, sync::oneshot, time::sleep};
+use tokio::{runtime::Handle, sync::oneshot, task::JoinSet, time::sleep};
 
-use super::{Live, Tasks, now};
+use super::{Live, Tasks};
 use crate::{
     Exchange, Fault, Principal, Reply, Revision, ToolError,
     lock::lock,
@@ -48,7 +48,7 @@ async fn run(
     };
     if tell.send(introduction(live.id, &record)).is_err() {
         // Nobody will ever ask for it.
-        drop(core.tasks.change(live.id, |task| task.cancel(now())).await);
+        drop(core.tasks.change(live.id, |task| task.cancel(core.tasks.now())).await);
         return;
     }
     let finishing = async {
@@ -73,11 +73,17 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// Keeps a new task, which runs here from now on.
 async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, TaskRecord), Fault> {
     let (limits, owner) = (&core.limits, exchange.principal().map(Principal::digest));
-    let record = TaskRecord::new(owner, now(), limits.task_ttl, limits.task_poll_interval);
-    let running = Running::new(core);
-    let create = core.tasks.store.create(running.id, record.clone(), limits.tasks);
-    if !create.await.map_err(super::broken)? {
+    let (tasks, mut running) = (&core.tasks, Running::new(core));
+    let mut record = TaskRecord::new(owner, tasks.now(), limits.task_ttl, limits.task_poll_interval);
+    let lease = tasks.store.lease();
+    if let Some(lease) = lease {
+        record.hold(tasks.held_until(lease));
+    }
+    if !tasks.store.create(running.id, record.clone(), limits.tasks).await.map_err(super::broken)? {
         return Err(Fault::Busy);
+    }
+    if let Some(lease) = lease {
+        running.hold(lease);
     }
     if let Some(tasking) = &exchange.task {
         tasking.begin(running.live.clone());
@@ -89,6 +95,8 @@ async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, Task
 struct Running {
     core: Arc<Core>,
     live: Arc<Live>,
+    /// What says so to others.
+    holding: JoinSet<()>,
 }
 
 impl Running {
@@ -97,7 +105,13 @@ impl Running {
         let (changed, ended, asked) = Default::default();
         let live = Arc::new(Live { id, changed, ended, asked });
         lock(&core.tasks.live).insert(id, live.clone());
-        Self { core: core.clone(), live }
+        Self { core: core.clone(), live, holding: JoinSet::new() }
+    }
+
+    /// Holds it in a task of its own, so that a handler which keeps its thread to itself is not taken for lost.
+    fn hold(&mut self, lease: Duration) {
+        let (tasks, live) = (self.core.tasks.clone(), self.live.clone());
+        self.holding.spawn(async move { tasks.hold(&live, lease).await });
     }
 }
 
@@ -155,11 +169,11 @@ fn unkept(fault: Fault) -> ToolError {
 impl Tasks {
     async fn finish(&self, id: TaskId, outcome: &Result<Raw, ErrorObject>) -> Result<(), Fault> {
         let finished = self.change(id, |task| match outcome {
-            Ok(result) => task.complete(result.clone(), now()),
-            Err(error) => task.fail(error.clone(), now()),
+            Ok(result) => task.complete(result.clone(), self.now()),
+            Err(error) => task.fail(error.clone(), self.now()),
         });
         match finished.await {
-            Err(Fault::Busy) => self.change(id, |task| task.fail(no_room(), now())).await.map(drop),
+            Err(Fault::Busy) => self.change(id, |task| task.fail(no_room(), self.now())).await.map(drop),
             finished => finished.map(drop),
         }
     }
@@ -167,7 +181,7 @@ impl Tasks {
 
 impl Live {
     pub(crate) async fn say(&self, core: &Core, message: String) -> Result<(), ToolError> {
-        let said = core.tasks.change(self.id, |task| task.say(message.clone(), now())).await;
+        let said = core.tasks.change(self.id, |task| task.say(message.clone(), core.tasks.now())).await;
         said.map(drop).map_err(unkept)
     }
 
@@ -185,7 +199,7 @@ impl Live {
         for _ in 0..core.limits.input_rounds.max(1) {
             let key = self.fresh(key);
             let open = Open { live: self, tasks: &core.tasks, key: &key };
-            let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), now())).await;
+            let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), core.tasks.now())).await;
             if asked.map_err(unkept)?.is_none_or(|task| task.status().is_terminal()) {
                 return Err(over());
             }
@@ -216,7 +230,7 @@ impl Live {
             changed.as_mut().enable();
             let mut answer = None;
             let task = tasks.change(self.id, |task| {
-                answer = task.take_answer(key, now());
+                answer = task.take_answer(key, tasks.now());
                 answer.is_some()
             });
             let task = task.await.map_err(ToolError::faulty)?;
@@ -250,6 +264,6 @@ impl Drop for Open<'_> {
             return;
         }
         let (tasks, id, key) = (self.tasks.clone(), self.live.id, self.key.to_owned());
-        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, now())).await.map(drop) });
+        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, tasks.now())).await.map(drop) });
     }
 }
