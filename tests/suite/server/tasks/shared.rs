@@ -84,8 +84,8 @@ impl TaskStore for Shared {
         Box::pin(async move { self.reached()?.load(id).await })
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
-        Box::pin(async move { self.reached()?.replace(id, record).await })
+    fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
+        Box::pin(async move { self.reached()?.replace(id, before, record).await })
     }
 
     fn lease(&self) -> Option<Duration> {

@@ -77,7 +77,7 @@ impl TaskStore for Moody {
         })
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
+    fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
         Box::pin(async move {
             self.pass().await?;
             let left = self.0.losses.load(Ordering::SeqCst);
@@ -85,7 +85,7 @@ impl TaskStore for Moody {
                 self.0.losses.store(left - 1, Ordering::SeqCst);
                 return Ok(Replaced::Outdated);
             }
-            self.0.kept.replace(id, record).await
+            self.0.kept.replace(id, before, record).await
         })
     }
 }

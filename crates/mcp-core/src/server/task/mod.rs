@@ -84,7 +84,8 @@ impl Tasks {
     ) -> Result<Option<TaskRecord>, Fault> {
         for _ in 0..TRIES {
             let Some(mut record) = self.store.load(id).await.map_err(broken)? else { return Ok(None) };
-            let (changes, most) = (record.changes(), record.bytes().max(self.most_bytes));
+            let (version, changes) = (record.version(), record.changes());
+            let most = record.bytes().max(self.most_bytes);
             let has_failed = self.is_lost(id, &record) && record.fail(lost(), self.now());
             if !change(&mut record) && !has_failed {
                 return Ok(Some(record));
@@ -92,7 +93,7 @@ impl Tasks {
             if record.bytes() > most {
                 return Err(Fault::Busy);
             }
-            match self.store.replace(id, record.clone()).await.map_err(broken)? {
+            match self.store.replace(id, version, record.clone()).await.map_err(broken)? {
                 Replaced::Done if record.changes() != changes => {
                     self.hub.changed(&Subject::Task(id.to_string().into()));
                     return Ok(Some(record));
