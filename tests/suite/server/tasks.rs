@@ -2,6 +2,7 @@
 
 mod limits;
 mod listening;
+mod property;
 mod questions;
 mod shared;
 mod stores;
