@@ -3,6 +3,8 @@
 //! Specification: *Tasks extension*.
 
 use std::{
+    collections::BTreeMap,
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,16 +16,22 @@ use mcp_http::Routes;
 use mcp_suite::{
     Blame, ClientBuilder, ErrorKind, Server, Tool, ToolError,
     client::{CallOptions, Called, CancellationToken, TaskHandle},
+    jsonrpc::Raw,
     store::TaskStatus,
     types::{ElicitParams, ElicitResult, NotificationFilter},
     ws::Ws,
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
 
 use super::*;
 use crate::{
     http::Served,
     peer::memory::{rest, serve},
+    process::everything_server,
     ws::Served as WsServed,
 };
 
@@ -145,6 +153,47 @@ async fn whoever_gives_up_an_awaited_task_calls_it_off() {
     task.cancel().await.unwrap();
     soon(over(4)).await;
     assert_eq!(task.wait().await.unwrap_err().kind(), ErrorKind::RequestCancelled);
+}
+
+/// The everything-server over HTTP as a process of its own, and where it is.
+async fn process() -> (Child, Http) {
+    let mut command = Command::new(everything_server());
+    command.args(["http", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let said = BufReader::new(process.stderr.take().unwrap()).lines().next_line().await.unwrap().unwrap();
+    let url = said.strip_prefix("listening on ").unwrap_or_else(|| panic!("{said}"));
+    (process, Http::new(url))
+}
+
+/// Tasks that are kept in memory are gone with their process, and whoever comes back for one is told so.
+#[tokio::test]
+async fn a_server_that_was_killed_and_begins_anew_knows_no_old_tasks() {
+    let (mut old, http) = process().await;
+    let client = coming_back().0.connect(http).await.unwrap();
+    let working = begun(&client, "slow_compute", json!({ "seconds": 600 })).await;
+    let asking = begun(&client, "confirm_delete", json!({ "filename": "f" })).await;
+    assert_eq!(soon(working.get()).await.unwrap().status, TaskStatus::Working);
+    old.kill().await.unwrap();
+    let (_new, http) = process().await;
+    let client = coming_back().0.connect(http).await.unwrap();
+    for id in [working.id(), asking.id()] {
+        let task = client.task(id);
+        let answers = BTreeMap::from([("confirm".to_owned(), Raw::encode(&ElicitResult::decline()).unwrap())]);
+        let refused = [
+            soon(task.get()).await.map(drop),
+            soon(task.update(answers)).await,
+            soon(task.cancel()).await,
+            soon(task.wait()).await.map(drop),
+        ];
+        for refused in refused.map(Result::unwrap_err) {
+            assert_eq!((refused.kind(), refused.blame()), (ErrorKind::InvalidParams, Blame::Peer), "{refused}");
+            let object = refused.object().unwrap();
+            assert_eq!((object.code, &*object.message), (-32602, "Invalid params: Task not found"));
+        }
+    }
+    // It answers for those that it has.
+    let task = begun(&client, "slow_compute", json!({ "seconds": 0.01, "label": "it" })).await;
+    assert_eq!(soon(task.wait()).await.unwrap().to_text(), "it took 0.01 s");
 }
 
 /// A server that makes a task of each call, and answers `tasks/get` with these, one after another, and so on with the last.
