@@ -125,7 +125,7 @@ impl Exchange {
     /// The parameter `taskId`: of a task.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {
-        self.head.task_id.as_deref()
+        self.head.task_id.as_ref().map(|id| &*id.0)
     }
 
     /// The parameter `arguments`: of a tool or a prompt.
