@@ -1,5 +1,6 @@
 //! Calls that go on as tasks: what a task comes to, who may see it, and how long it lives.
 
+mod ends;
 mod limits;
 mod listening;
 mod property;

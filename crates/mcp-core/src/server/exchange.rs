@@ -53,7 +53,7 @@ impl Exchange {
     pub(crate) fn new(server: &Server, request: Request, head: Head, revision: Revision) -> Self {
         let Request { id, method, params, .. } = request;
         Self {
-            server: server.clone(),
+            server: Server::passing(server.0.clone()),
             sequence: server.0.core.sequence.fetch_add(1, Ordering::Relaxed),
             id,
             method,

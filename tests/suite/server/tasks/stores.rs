@@ -43,7 +43,14 @@ impl Moody {
         self.0.losses.store(count, Ordering::SeqCst);
     }
 
-    fn pause(&self, millis: u32) {
+    /// The task that was created.
+    pub(super) async fn only(&self) -> TaskRecord {
+        let created = self.0.created.lock().unwrap().clone();
+        assert_eq!(created.len(), 1);
+        self.0.kept.load(created[0]).await.unwrap().unwrap()
+    }
+
+    pub(super) fn pause(&self, millis: u32) {
         self.0.pause.store(millis, Ordering::SeqCst);
     }
 

@@ -23,7 +23,7 @@ use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{
     methods::{cancel, get, owned, require, update},
@@ -44,6 +44,10 @@ pub(crate) struct Tasks {
     most_bytes: usize,
     /// Those that run in this process.
     live: Mutex<HashMap<TaskId, Arc<Live>>>,
+    /// Their runs.
+    runs: TaskTracker,
+    /// Fires when none is to run any more.
+    stopping: CancellationToken,
 }
 
 /// What runs of a task.
@@ -63,7 +67,20 @@ const TRIES: u32 = 64;
 
 impl Tasks {
     pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>, most_bytes: usize) -> Self {
-        Self { store, hub: hub.clone(), most_bytes, live: Mutex::default() }
+        let (live, runs, stopping) = Default::default();
+        Self { store, hub: hub.clone(), most_bytes, live, runs, stopping }
+    }
+
+    /// What ends them all.
+    pub(crate) fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
+    /// Ends them all, and waits until that is kept.
+    pub(crate) async fn end(&self) {
+        self.stopping.cancel();
+        self.runs.close();
+        self.runs.wait().await;
     }
 
     /// Now, in milliseconds since 1970.

@@ -30,17 +30,18 @@ use crate::{
 pub(crate) async fn begin(exchange: Exchange, handler: Unwinding, timeout: Option<Timeout>) -> Result<Body, Fault> {
     let (tell, told) = oneshot::channel();
     // In a task of its own: a client that leaves leaves none behind that is kept and does not run.
-    tokio::spawn(run(exchange, handler, timeout, tell));
+    let core = exchange.server.0.core.clone();
+    core.tasks.runs.spawn(run(core.clone(), exchange, handler, timeout, tell));
     told.await.unwrap_or(Err(Fault::Internal))
 }
 
 async fn run(
+    core: Arc<Core>,
     exchange: Exchange,
     handler: Unwinding,
     timeout: Option<Timeout>,
     tell: oneshot::Sender<Result<Body, Fault>>,
 ) {
-    let core = exchange.server.0.core.clone();
     let (live, record) = match created(&core, &exchange).await {
         Ok(created) => created,
         // Where nobody waits for it any more, nobody need know.
@@ -62,6 +63,10 @@ async fn run(
     tokio::select! {
         biased;
         () = live.ended.cancelled() => {}
+        () = core.tasks.stopping.cancelled() => {
+            // Where it cannot be kept, whoever asks finds that nobody runs it.
+            drop(core.tasks.change(live.id, |task| task.fail(stopped(), core.tasks.now())).await);
+        }
         () = sleep(record.ttl()) => {}
         () = finishing => {}
     }
@@ -74,6 +79,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, TaskRecord), Fault> {
     let (limits, owner) = (&core.limits, exchange.principal().map(Principal::digest));
     let (tasks, mut running) = (&core.tasks, Running::new(core));
+    if tasks.stopping.is_cancelled() {
+        return Err(Fault::Busy);
+    }
     let mut record = TaskRecord::new(owner, tasks.now(), limits.task_ttl, limits.task_poll_interval);
     let lease = tasks.store.lease();
     if let Some(lease) = lease {
@@ -151,6 +159,11 @@ async fn finished(mut handler: Unwinding, timeout: Option<Timeout>, revision: Re
 /// The result of the call as it would have been answered, or the error.
 fn written(id: RequestId, revision: Revision, outcome: Result<Body, Fault>) -> Result<Raw, ErrorObject> {
     Reply::new(id, revision, outcome).into_outcome(None)
+}
+
+/// What a task comes to that ends with its server.
+fn stopped() -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, "The server that ran this task has ended")
 }
 
 /// What a task comes to whose end is larger than what may be kept.
