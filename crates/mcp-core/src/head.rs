@@ -3,7 +3,7 @@
 use mcp_jsonrpc::{ByteString, Members, Notification, Raw, RequestId};
 use serde_json::value::RawValue;
 
-use crate::{Fault, method::notification};
+use crate::{Fault, method::notification, shown::Elided};
 
 /// The keys of `_meta` that the specification reserves.
 ///
@@ -49,7 +49,7 @@ pub(crate) struct Head {
     /// What it reads as answers to their questions.
     pub(crate) input_responses: Option<Raw>,
     /// What it reads as the id of a task, if that is a string.
-    pub(crate) task_id: Option<ByteString>,
+    pub(crate) task_id: Option<Elided<ByteString>>,
     /// What is wrong with the parameters. It is told once the method is known to exist, and the headers to agree.
     pub(crate) fault: Option<Fault>,
 }
@@ -99,7 +99,7 @@ impl Head {
         // Before the modern era they mean nothing, so what is wrong with them is told where they are read.
         self.request_state = members.get_some(5).map(|raw| params.slice(raw).to_string_value().unwrap_or_default());
         self.input_responses = members.get_some(6).map(|raw| params.slice(raw));
-        self.task_id = members.get_some(7).and_then(|raw| params.slice(raw).to_string_value().ok());
+        self.task_id = members.get_some(7).and_then(|raw| params.slice(raw).to_string_value().ok()).map(Elided);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt,
     sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll},
 };
@@ -11,10 +12,10 @@ use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Bytes, Raw, encode};
 use tokio::sync::watch;
 
-use crate::{lock::lock, method::notification, types::ResourceParams};
+use crate::{lock::lock, method::notification, shown::Elided, types::ResourceParams};
 
 /// What can change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// The list of tools.
     Tools,
@@ -26,6 +27,16 @@ pub(crate) enum Subject {
     Resource(Arc<str>),
     /// The task of that id.
     Task(Arc<str>),
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(uri) => write!(f, "{} {uri:?}", self.method()),
+            Self::Task(id) => write!(f, "{} {:?}", self.method(), Elided(id)),
+            Self::Tools | Self::Prompts | Self::Resources => f.write_str(self.method()),
+        }
+    }
 }
 
 impl Subject {

@@ -96,6 +96,9 @@ pub struct Limits {
     pub tasks: usize,
     /// The most tasks at once, where they are kept in memory. A server's. Default 10,000.
     pub all_tasks: usize,
+    /// The most bytes of all tasks, where they are kept in memory: results, messages, questions and answers, and 1 KiB at
+    /// least for each. One task has no more than [`message_bytes`](Self::message_bytes). A server's. Default 256 MiB.
+    pub task_bytes: usize,
     /// How long a task is kept from when it began; then its handler is dropped, and its result is gone. A server's. Default 1 h.
     pub task_ttl: Duration,
     /// How often clients are told to ask for a task. A server's. Default 1 s.
@@ -151,6 +154,7 @@ impl Default for Limits {
             input_rounds: 10,
             tasks: 1000,
             all_tasks: 10_000,
+            task_bytes: 256 << 20,
             task_ttl: Duration::from_secs(3600),
             task_poll_interval: Duration::from_secs(1),
             keep_alive: Duration::from_secs(15),
@@ -181,7 +185,7 @@ setters! {
     waiting: usize, blocking: usize, queue_messages: usize, queue_bytes: usize, subscribed_uris: usize, uri_bytes: usize, subscriptions: usize, all_subscriptions: usize, sessions: usize, session_idle: Duration, session_provisional: Duration,
     session_lease: Duration, client_bytes: usize, session_streams: usize, session_events: usize, session_event_bytes: usize,
     all_event_bytes: usize, session_event_age: Duration, page_size: usize, max_pages: usize, list_bytes: usize, request_timeout: Duration,
-    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, tasks: usize, all_tasks: usize, task_ttl: Duration, task_poll_interval: Duration, keep_alive: Duration, stall_timeout: Duration,
+    request_timeout_max: Duration, probe_timeout: Duration, handler_timeout: Option<Duration>, question_timeout: Duration, request_state_bytes: usize, request_state_ttl: Duration, input_rounds: u32, tasks: usize, all_tasks: usize, task_bytes: usize, task_ttl: Duration, task_poll_interval: Duration, keep_alive: Duration, stall_timeout: Duration,
     shutdown_grace: Duration,
 }
 

@@ -31,9 +31,28 @@ fn start(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
+/// An id that may open something to whoever reads it: a log gets no more of it than tells it from others.
+#[derive(Clone, Copy)]
+pub(crate) struct Elided<T>(pub(crate) T);
+
+impl<T: AsRef<str>> std::fmt::Debug for Elided<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0.as_ref();
+        f.write_str(&shown(start(id, (id.len() / 4).min(6))))?;
+        f.write_str("…")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn most_of_an_id_is_elided() {
+        for (id, shown) in [("", "…"), ("t-1", "…"), ("12345678", "12…"), (&*"ab".repeat(16), "ababab…")] {
+            assert_eq!(format!("{:?}", Elided(id)), shown);
+        }
+    }
 
     #[test]
     fn what_comes_back_is_bounded() {

@@ -1,4 +1,4 @@
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::{Error, Result, Type, ext::IdentExt, parse::Parser};
 
@@ -54,6 +54,9 @@ pub(crate) fn make(words: TokenStream, function: &Function, family: &Family) -> 
 }
 
 fn check(words: &Words, function: &Function) -> Result<()> {
+    for (Parameter { ty, .. }, Argument { default, .. }) in function.arguments() {
+        refuse_self(quote!(#ty #default))?;
+    }
     if !words.is_blocking {
         return function.must_be_async(Kind::Tool);
     }
@@ -65,6 +68,17 @@ fn check(words: &Words, function: &Function) -> Result<()> {
         Some(asked) => Err(Error::new_spanned(&asked.ty, "a question is awaited: only an `async fn` asks")),
         None => Ok(()),
     }
+}
+
+/// The struct and the functions of the defaults are items of their own, to which the `impl` around the tool is unknown.
+fn refuse_self(tokens: TokenStream) -> Result<()> {
+    tokens.into_iter().try_for_each(|token| match token {
+        TokenTree::Ident(word) if word == "Self" => {
+            Err(Error::new(word.span(), "a tool's arguments do not know `Self`: write the type's name"))
+        }
+        TokenTree::Group(group) => refuse_self(group.stream()),
+        _ => Ok(()),
+    })
 }
 
 fn is_builders(call: &Call<'_>) -> bool {
@@ -90,22 +104,16 @@ fn inputs(call: &Call<'_>, function: &Function, family: &Family) -> TokenStream 
         Some(Parameter { local, ty, .. }) => quote!(#local: #ty),
         None if fields.is_empty() => TokenStream::new(),
         None => {
-            let name = arguments_name(function);
+            let name = arguments_name();
             quote!(#name { #(#fields),* }: #name)
         }
     };
     quote!(#context #arguments)
 }
 
-/// `add_all` takes `AddAllArguments`.
-fn arguments_name(function: &Function) -> Ident {
-    let capitalised = |word: &str| {
-        let mut letters = word.chars();
-        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
-    };
-    let name = function.ident().unraw().to_string();
-    let name: String = name.split('_').map(capitalised).collect();
-    format_ident!("{name}Arguments", span = Span::call_site())
+/// The struct's name, which hides no type of the user's.
+fn arguments_name() -> Ident {
+    Ident::new("__Arguments", Span::call_site())
 }
 
 /// The struct that the arguments are read into, and the functions of their defaults.
@@ -114,7 +122,7 @@ fn arguments(function: &Function, family: &Family) -> TokenStream {
         return TokenStream::new();
     }
     let (serde, schemars) = (family.private("serde"), family.private("schemars"));
-    let name = arguments_name(function);
+    let name = arguments_name();
     let declared = function.arguments().map(|(Parameter { ty, .. }, argument)| field(argument, ty));
     let defaults = function.arguments().filter_map(|(Parameter { ty, .. }, argument)| {
         let (name, value) = (default_name(argument), argument.default.as_ref()?);

@@ -6,6 +6,18 @@ struct Form {
     x: u8,
 }
 
+impl Form {
+    #[tool]
+    async fn of_self(&self, #[arg(default = vec![Self::MOST])] most: Vec<u8>) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    #[tool]
+    async fn self_itself(&self, other: Option<Self>) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
 #[tool]
 async fn two_contexts(one: Context, other: &Context) -> Result<(), ToolError> {
     Ok(())

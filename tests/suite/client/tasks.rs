@@ -3,8 +3,10 @@
 //! Specification: *Tasks extension*.
 
 use std::{
+    collections::BTreeMap,
+    process::Stdio,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -12,18 +14,25 @@ use std::{
 
 use mcp_http::Routes;
 use mcp_suite::{
-    Blame, ClientBuilder, ErrorKind, Server, Tool, ToolError,
+    Blame, ClientBuilder, Context, ErrorKind, Limits, Server, Tool, ToolError,
     client::{CallOptions, Called, CancellationToken, TaskHandle},
-    store::TaskStatus,
-    types::{ElicitParams, ElicitResult, NotificationFilter},
+    jsonrpc::Raw,
+    observer::{Observer, RequestEvent},
+    store::{TaskId, TaskStatus},
+    types::{ElicitParams, ElicitResult, NotificationFilter, TaskParams, UpdateTaskParams},
     ws::Ws,
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
 
 use super::*;
 use crate::{
     http::Served,
     peer::memory::{rest, serve},
+    process::everything_server,
     ws::Served as WsServed,
 };
 
@@ -147,6 +156,47 @@ async fn whoever_gives_up_an_awaited_task_calls_it_off() {
     assert_eq!(task.wait().await.unwrap_err().kind(), ErrorKind::RequestCancelled);
 }
 
+/// The everything-server over HTTP as a process of its own, and where it is.
+async fn process() -> (Child, Http) {
+    let mut command = Command::new(everything_server());
+    command.args(["http", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let said = BufReader::new(process.stderr.take().unwrap()).lines().next_line().await.unwrap().unwrap();
+    let url = said.strip_prefix("listening on ").unwrap_or_else(|| panic!("{said}"));
+    (process, Http::new(url))
+}
+
+/// Tasks that are kept in memory are gone with their process, and whoever comes back for one is told so.
+#[tokio::test]
+async fn a_server_that_was_killed_and_begins_anew_knows_no_old_tasks() {
+    let (mut old, http) = process().await;
+    let client = coming_back().0.connect(http).await.unwrap();
+    let working = begun(&client, "slow_compute", json!({ "seconds": 600 })).await;
+    let asking = begun(&client, "confirm_delete", json!({ "filename": "f" })).await;
+    assert_eq!(soon(working.get()).await.unwrap().status, TaskStatus::Working);
+    old.kill().await.unwrap();
+    let (_new, http) = process().await;
+    let client = coming_back().0.connect(http).await.unwrap();
+    for id in [working.id(), asking.id()] {
+        let task = client.task(id);
+        let answers = BTreeMap::from([("confirm".to_owned(), Raw::encode(&ElicitResult::decline()).unwrap())]);
+        let refused = [
+            soon(task.get()).await.map(drop),
+            soon(task.update(answers)).await,
+            soon(task.cancel()).await,
+            soon(task.wait()).await.map(drop),
+        ];
+        for refused in refused.map(Result::unwrap_err) {
+            assert_eq!((refused.kind(), refused.blame()), (ErrorKind::InvalidParams, Blame::Peer), "{refused}");
+            let object = refused.object().unwrap();
+            assert_eq!((object.code, &*object.message), (-32602, "Invalid params: Task not found"));
+        }
+    }
+    // It answers for those that it has.
+    let task = begun(&client, "slow_compute", json!({ "seconds": 0.01, "label": "it" })).await;
+    assert_eq!(soon(task.wait()).await.unwrap().to_text(), "it took 0.01 s");
+}
+
 /// A server that makes a task of each call, and answers `tasks/get` with these, one after another, and so on with the last.
 fn scripted(states: Vec<Value>) -> ScriptedPeer {
     let seen = AtomicUsize::new(0);
@@ -199,6 +249,123 @@ async fn a_question_that_is_seen_often_is_answered_once() {
     let answer = json!({ "action": "accept", "content": { "confirm": true } });
     let told: Vec<_> = updates.iter().map(|update| update["params"]["inputResponses"].clone()).collect();
     assert_eq!(told, [json!({ "a": answer.clone() }), json!({ "b": answer })]);
+}
+
+/// A client whose user never answers; how often it was asked, and how many of these questions are let go.
+fn pondering() -> (ClientBuilder, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let (asked, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let (counted, let_go) = (asked.clone(), dropped.clone());
+    let client = Client::builder(implementation!()).tasks().on_elicit(move |_: ElicitParams| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let guard = OnDrop(let_go.clone());
+        async move {
+            let _guard = guard;
+            sleep(Duration::from_secs(1_000_000)).await;
+            ElicitResult::accept(json!({}))
+        }
+    });
+    (client, asked, dropped)
+}
+
+/// While its user thinks, it looks on.
+#[tokio::test(start_paused = true)]
+async fn a_question_is_let_go_when_its_task_does_not_wait_for_it_any_more() {
+    let question = json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": {} } });
+    let asking = |keys: &[&str]| {
+        let requests: serde_json::Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), question.clone())).collect();
+        json!({ "status": "input_required", "inputRequests": requests })
+    };
+    for (end, kind) in [
+        (json!({ "status": "cancelled" }), Some(ErrorKind::RequestCancelled)),
+        (json!({ "status": "failed", "error": { "code": -32603, "message": "no" } }), Some(ErrorKind::InternalError)),
+        (json!({ "status": "completed", "result": text("done") }), None),
+    ] {
+        let peer = scripted(vec![asking(&["a", "b"]), asking(&["b", "c"]), json!({ "status": "working" }), end]);
+        let (client, asked, dropped) = pondering();
+        let client = client.connect(peer.clone()).await.unwrap();
+        let task = client.task("t-1");
+        let waiting = tokio::spawn(async move { task.wait().await });
+        let counts = || (asked.load(Ordering::SeqCst), dropped.load(Ordering::SeqCst));
+        let looks = || peer.methods().iter().filter(|method| *method == "tasks/get").count();
+        for (look, expected) in [(1, (2, 0)), (2, (3, 1)), (3, (3, 3))] {
+            soon(async {
+                while looks() < look + 1 && counts() != expected {
+                    sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await;
+            assert_eq!(counts(), expected, "at look {look}");
+        }
+        let outcome = soon(waiting).await.unwrap();
+        assert_eq!(outcome.err().map(|error| error.kind()), kind);
+        assert!(!peer.methods().contains(&"tasks/update".to_owned()));
+    }
+}
+
+/// When somebody asked for a task.
+#[derive(Clone, Default)]
+struct Looks(Arc<Mutex<Vec<Instant>>>);
+
+impl Observer for Looks {
+    fn request_started(&self, request: &RequestEvent<'_>) {
+        assert!(request.name.is_none() || !request.method.starts_with("tasks/"), "an id is told");
+        if request.method == "tasks/get" {
+            self.0.lock().unwrap().push(Instant::now());
+        }
+    }
+}
+
+/// However often it is told of changes.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_looked_at_no_more_often_than_it_says() {
+    async fn tells(context: Context) -> Result<String, ToolError> {
+        for step in 0..2000 {
+            context.task_message(step.to_string()).await?;
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok("done".into())
+    }
+    let (looks, interval) = (Looks::default(), Duration::from_secs(3));
+    let builder = Server::builder(implementation!()).limits(Limits::default().task_poll_interval(interval));
+    let server = builder.tool(Tool::new("tells", tells).task()).observer(looks.clone()).build();
+    let client = coming_back().0.observer(looks.clone()).connect(server).await.unwrap();
+    assert_eq!(client.call::<String>("tells", ()).await.unwrap(), "done");
+    // Each was seen by the client and by the server.
+    let looks: Vec<_> = looks.0.lock().unwrap().iter().step_by(2).copied().collect();
+    assert!(looks.len() > 5, "{}", looks.len());
+    assert!(looks.windows(2).all(|pair| pair[1] - pair[0] >= interval), "{looks:?}");
+}
+
+/// The whole is never shorter than what one answer may take, and answers about a task are as good as progress.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_awaited_for_as_long_as_its_call_may_take() {
+    let client = coming_back().0.connect(everything_server::server()).await.unwrap();
+    let call = async |seconds: u64, options: CallOptions| {
+        client.call_with::<String>("slow_compute", json!({ "seconds": seconds, "label": "it" }), options).await
+    };
+    let secs = Duration::from_secs;
+    assert_eq!(call(60, CallOptions::new().timeout(secs(5))).await.unwrap(), "it took 60 s");
+    assert_eq!(call(590, CallOptions::new()).await.unwrap(), "it took 590 s");
+    assert_eq!(call(610, CallOptions::new()).await.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(call(1200, CallOptions::new().timeout(secs(1300))).await.unwrap(), "it took 1200 s");
+    let short = CallOptions::new().timeout(secs(1300)).at_most(secs(60));
+    assert_eq!(call(70, short).await.unwrap_err().kind(), ErrorKind::Timeout);
+}
+
+/// Whoever has the id of a task that is nobody's has the task.
+#[tokio::test(start_paused = true)]
+async fn what_is_logged_of_a_task_does_not_show_its_id() {
+    let client = coming_back().0.connect(everything_server::server()).await.unwrap();
+    let handle = begun(&client, "slow_compute", json!({ "seconds": 600 })).await;
+    let (task, filter) = (handle.get().await.unwrap(), NotificationFilter::new().task(handle.id()));
+    let changed = mcp_suite::client::Changed::Task(handle.id().into());
+    let params = json!({ "taskId": handle.id(), "inputResponses": {} });
+    let asked: TaskParams = serde_json::from_value(params.clone()).unwrap();
+    let told: UpdateTaskParams = serde_json::from_value(params).unwrap();
+    let id = TaskId::parse(handle.id()).unwrap();
+    let shown = format!("{handle:?} {task:?} {filter:?} {changed:?} {asked:?} {told:?} {id:?}");
+    assert_eq!(shown.matches(&handle.id()[..6]).count(), 7, "{shown}");
+    assert!(!shown.contains(&handle.id()[..9]), "{shown}");
 }
 
 #[tokio::test(start_paused = true)]

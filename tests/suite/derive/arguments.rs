@@ -83,6 +83,26 @@ async fn the_schema_says_what_stands_before_parameters() {
     assert!(failed.to_string().contains("`by`"), "{failed}");
 }
 
+/// A type of the user's, called as a macro might call one of its own.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct NestArguments {
+    x: i64,
+}
+
+#[tool]
+async fn nest(
+    one: NestArguments,
+    #[arg(default = NestArguments { x: 2 })] other: NestArguments,
+) -> Result<i64, ToolError> {
+    Ok(one.x + other.x)
+}
+
+#[tokio::test]
+async fn no_type_of_the_users_is_hidden() {
+    let server = builder().tool(nest_tool()).build();
+    assert_eq!(said(server, "nest", json!({ "one": { "x": 40 } })).await, "42");
+}
+
 #[tool]
 async fn by_pattern(Point { x, y }: Point) -> Result<i64, ToolError> {
     Ok(x + y)

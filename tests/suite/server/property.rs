@@ -12,10 +12,14 @@ use super::{call, call_with_token, cancel, ping};
 use crate::duplex::Peer;
 
 /// A small generator, so that a failing seed can be run again.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -40,10 +44,9 @@ struct Talk {
 
 impl Talk {
     fn new(peer: Peer, seed: u64) -> Self {
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         Self {
             peer,
-            random,
+            random: Random::new(seed),
             next: 0,
             open: HashSet::new(),
             given_up: HashSet::new(),

@@ -1,8 +1,11 @@
 //! Calls that go on as tasks: what a task comes to, who may see it, and how long it lives.
 
+mod ends;
 mod limits;
 mod listening;
+mod property;
 mod questions;
+mod shared;
 mod stores;
 mod wire;
 

@@ -71,13 +71,15 @@ impl CallOptions {
     /// How long to wait for the reply without hearing of progress. Default: [`Limits::request_timeout`].
     ///
     /// The time that this client takes to answer what the server asks meanwhile does not count; a modern server asks between
-    /// one request and the next, each of which has this long.
+    /// one request and the next, each of which has this long. So has each request about the task that a call becomes: that
+    /// the server answers for it is as good as progress.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long to wait at most, with progress and questions. Default: [`Limits::request_timeout_max`].
+    /// How long to wait at most, with progress and questions; for a task that is awaited, from when the call became one.
+    /// Default: [`Limits::request_timeout_max`], or the [`timeout`](Self::timeout) where that is longer.
     pub fn at_most(mut self, at_most: Duration) -> Self {
         self.at_most = Some(at_most);
         self
@@ -93,6 +95,12 @@ impl CallOptions {
     pub fn fresh(mut self) -> Self {
         self.is_fresh = true;
         self
+    }
+
+    /// How long to wait without hearing of progress, and at most.
+    pub(super) fn patience(&self, limits: &Limits) -> (Duration, Duration) {
+        let patience = self.timeout.unwrap_or(limits.request_timeout);
+        (patience, self.at_most.unwrap_or(limits.request_timeout_max.max(patience)))
     }
 
     /// Gives the call up when `token` fires, as dropping its future does: the server is told, and the call fails with
@@ -292,9 +300,9 @@ impl Caller {
 
     /// Leaving early drops `replies`, and that cancels the request.
     async fn await_response(&self, mut replies: Replies, options: &mut CallOptions) -> Result<Response, Error> {
-        let patience = options.timeout.unwrap_or(self.limits.request_timeout);
+        let (patience, at_most) = options.patience(&self.limits);
         let start = Instant::now();
-        let end = deadline(start, options.at_most.unwrap_or(self.limits.request_timeout_max.max(patience)));
+        let end = deadline(start, at_most);
         let mut until = deadline(start, patience).min(end);
         loop {
             match timeout_at(until, replies.next()).await {
@@ -341,10 +349,15 @@ fn observed(connection: ConnectionEvent, out: &Outgoing) -> Observed {
         connection,
         direction: Direction::Outgoing,
         method: out.method.clone().unwrap_or_default(),
-        name: out.name.clone(),
+        // What names a task may open it to whoever reads it.
+        name: out.name.clone().filter(|_| !is_about_task(out)),
         id: out.id.clone().unwrap_or_else(|| "".into()),
         revision: out.revision,
     }
+}
+
+fn is_about_task(out: &Outgoing) -> bool {
+    out.method.as_ref().is_some_and(|method| method.starts_with("tasks/"))
 }
 
 /// How a request ended, as observers are told.

@@ -28,11 +28,12 @@ use crate::{
     },
     hub::{Hub, Listener, Subject},
     method::Listen,
+    shown::Elided,
     types::{ListenParams, NotificationFilter, ServerCapabilities},
 };
 
 /// Something that a server says has changed. Any number of changes before it is read are one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Changed {
     /// The list of tools.
@@ -45,6 +46,18 @@ pub enum Changed {
     Resource(String),
     /// The task of that id.
     Task(String),
+}
+
+impl fmt::Debug for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tools => f.write_str("Tools"),
+            Self::Prompts => f.write_str("Prompts"),
+            Self::Resources => f.write_str("Resources"),
+            Self::Resource(uri) => f.debug_tuple("Resource").field(uri).finish(),
+            Self::Task(id) => f.debug_tuple("Task").field(&Elided(id)).finish(),
+        }
+    }
 }
 
 /// Why nothing more is heard.

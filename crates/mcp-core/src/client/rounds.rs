@@ -64,11 +64,11 @@ impl Client {
         ask: Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<Raw, Error> {
-        let (token, at_most) = (options.cancel.clone(), options.at_most);
+        let (token, times) = (options.cancel.clone(), options.patience(self.limits()));
         unless_cancelled(token, async {
             match self.kept_or_asked::<M>(ask, options).await? {
                 Outcome::Complete(result) => Ok(result),
-                Outcome::Task(task) => self.driven(*task, at_most).await,
+                Outcome::Task(task) => self.driven(*task, times).await,
             }
         })
         .await

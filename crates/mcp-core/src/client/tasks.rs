@@ -3,27 +3,31 @@
 //! Specification: *Tasks extension*.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
+    fmt,
+    future::pending,
+    sync::Arc,
     time::Duration,
 };
 
-use mcp_jsonrpc::{ByteString, Raw};
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, Abortable, Aborted, abortable},
+    stream::FuturesUnordered,
+};
+use mcp_jsonrpc::Raw;
 use serde::Serialize;
 use tokio::{
     runtime::Handle,
-    time::{sleep, timeout},
+    sync::Semaphore,
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use crate::{
     Blame, BoxFuture, Client, Error, ErrorKind,
-    client::{
-        CallOptions, Subscription,
-        call::Ask,
-        input::{InputRequest, InputRequired},
-        result,
-        rounds::Outcome,
-    },
+    client::{CallOptions, Subscription, call::Ask, input::InputRequest, result, rounds::Outcome},
     method::{CallTool, CancelTask, GetTask, UpdateTask},
+    shown::Elided,
     store::TaskStatus,
     types::{CallToolResult, NotificationFilter, Task, TaskParams, UpdateTaskParams},
 };
@@ -40,7 +44,9 @@ pub enum Called {
 
 /// A task of a server. Its [id](Self::id) is all there is to keep of it: with it the same client, or another one after a
 /// restart, goes on where this one was ([`Client::task`]). Dropping the handle changes nothing.
-#[derive(Debug, Clone)]
+///
+/// Where nobody is known by name, whoever has the id has the task, so `Debug` does not show it whole.
+#[derive(Clone)]
 pub struct TaskHandle {
     client: Client,
     id: String,
@@ -95,16 +101,19 @@ impl Client {
         }
     }
 
-    /// Drives a task that a call has become to its end; it is called off if that is given up. Boxed, as asking for a task is a
-    /// call too.
-    pub(super) fn driven(&self, task: Task, at_most: Option<Duration>) -> BoxFuture<'_, Result<Raw, Error>> {
-        let at_most = at_most.unwrap_or(self.limits().request_timeout_max);
-        let mut driver = Driver::new(self.task(task.task_id.clone()));
+    /// Drives a task that a call has become to its end; it is called off if that is given up, as it is after `at_most`. Boxed, as
+    /// asking for a task is a call too.
+    pub(super) fn driven(
+        &self,
+        task: Task,
+        (patience, at_most): (Duration, Duration),
+    ) -> BoxFuture<'_, Result<Raw, Error>> {
+        let mut driver = Driver::new(self.task(task.task_id.clone()), patience);
         driver.cancels = true;
         Box::pin(async move {
             let run = async {
                 // What a task has come to is not told with its beginning.
-                let task = if task.status.is_terminal() { driver.task.look().await? } else { task };
+                let task = if task.status.is_terminal() { driver.look().await? } else { task };
                 driver.run(task).await
             };
             timeout(at_most, run).await.unwrap_or_else(|_| {
@@ -128,12 +137,12 @@ impl TaskHandle {
     /// # Errors
     /// [`ErrorKind::InvalidParams`] where the server does not have it, or not any more; otherwise as any call.
     pub async fn get(&self) -> Result<Task, Error> {
-        let params = TaskParams { task_id: self.id.clone() };
-        self.client.ask_with::<GetTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await
+        self.asked_with(CallOptions::new()).await
     }
 
-    async fn look(&self) -> Result<Task, Error> {
-        patiently(|| self.get()).await
+    async fn asked_with(&self, mut options: CallOptions) -> Result<Task, Error> {
+        let params = TaskParams { task_id: self.id.clone() };
+        self.client.ask_with::<GetTask>(Ask::named(&params, &self.id), &mut options).await
     }
 
     /// Tells it what it wants to know, by the keys of its [`input_requests`](Task::input_requests). [`wait`](Self::wait) does
@@ -142,8 +151,12 @@ impl TaskHandle {
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn update(&self, answers: BTreeMap<String, Raw>) -> Result<(), Error> {
+        self.told_with(answers, CallOptions::new()).await
+    }
+
+    async fn told_with(&self, answers: BTreeMap<String, Raw>, mut options: CallOptions) -> Result<(), Error> {
         let params = UpdateTaskParams { task_id: self.id.clone(), input_responses: answers };
-        self.client.ask_with::<UpdateTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
+        self.client.ask_with::<UpdateTask>(Ask::named(&params, &self.id), &mut options).await.map(drop)
     }
 
     /// Calls it off. It may come to another end all the same.
@@ -155,23 +168,33 @@ impl TaskHandle {
         self.client.ask_with::<CancelTask>(Ask::named(&params, &self.id), &mut CallOptions::new()).await.map(drop)
     }
 
-    /// Waits for its result, however long that takes, and answers what it asks with the client's handlers. Whoever stops
-    /// waiting leaves it as it is.
+    /// Waits for its result, however long that takes, and answers what it asks with the client's handlers. A handler is dropped
+    /// where its answer is not wanted any more, as the task has ended, or has taken the question back. Whoever stops waiting
+    /// leaves the task as it is.
     ///
     /// # Errors
     /// As [`Client::call_raw`]; [`ErrorKind::RequestCancelled`] where it was called off. A server that does not answer is asked
     /// again a few times.
     pub async fn wait(&self) -> Result<CallToolResult, Error> {
-        let mut driver = Driver::new(self.clone());
-        let task = self.look().await?;
+        let mut driver = Driver::new(self.clone(), self.client.limits().request_timeout);
+        let task = driver.look().await?;
         result::decode::<CallTool>(&driver.run(task).await?)
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").field("id", &Elided(&self.id)).finish_non_exhaustive()
     }
 }
 
 /// Whoever waits for a task.
 struct Driver {
     task: TaskHandle,
-    answered: HashSet<String>,
+    /// How long each request about it may take.
+    patience: Duration,
+    /// When it was looked at last.
+    looked: Instant,
     /// Changes, once the server was asked for them and agreed.
     changes: Option<Subscription>,
     has_asked: bool,
@@ -191,57 +214,46 @@ const SELDOM: Duration = Duration::from_secs(30);
 const TRIES: u32 = 5;
 
 impl Driver {
-    fn new(task: TaskHandle) -> Self {
-        Self { task, answered: HashSet::new(), changes: None, has_asked: false, cancels: false }
+    fn new(task: TaskHandle, patience: Duration) -> Self {
+        Self { task, patience, looked: Instant::now(), changes: None, has_asked: false, cancels: false }
     }
 
     async fn run(&mut self, mut task: Task) -> Result<Raw, Error> {
+        let mut questions = Questions::of(&self.task, self.patience);
         loop {
             if task.status.is_terminal() {
                 self.cancels = false;
                 return outcome(task);
             }
-            if task.status == TaskStatus::InputRequired {
-                self.answer(&task).await?;
-            }
-            self.wait(&task).await;
-            task = self.task.look().await?;
+            questions.see(&task)?;
+            // While the user thinks, the task may end.
+            task = tokio::select! {
+                biased;
+                failure = questions.failure() => return Err(failure),
+                next = self.next(&task) => next?,
+            };
         }
     }
 
-    /// Each question is answered once, however often it is seen.
-    async fn answer(&mut self, task: &Task) -> Result<(), Error> {
-        let new = task.input_requests.iter().filter(|(key, _)| !self.answered.contains(*key));
-        let asked = new.map(|(key, request)| Ok((key.as_str().into(), request.decode()?)));
-        let asked: BTreeMap<ByteString, InputRequest> =
-            asked.collect::<Result<_, serde_json::Error>>().map_err(|error| {
-                let message = "what a task wants to know does not have its shape";
-                Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
-            })?;
-        if asked.is_empty() {
-            return Ok(());
-        }
-        self.answered.extend(asked.keys().map(ToString::to_string));
-        let client = &self.task.client;
-        let input = client.answered(InputRequired { input_requests: Some(asked), request_state: None }).await?;
-        let answers: BTreeMap<String, Raw> =
-            input.responses.and_then(|answers| answers.decode().ok()).unwrap_or_default();
-        patiently(|| self.task.update(answers.clone())).await
-    }
-
-    /// Waits until it is worthwhile to look again.
-    async fn wait(&mut self, task: &Task) {
+    /// How the task is, once it is worthwhile to look again.
+    async fn next(&mut self, task: &Task) -> Result<Task, Error> {
         let interval = task.poll_interval_ms.map_or(INTERVAL, Duration::from_millis).clamp(SHORTEST, LONGEST);
-        match &mut self.changes {
-            None => sleep(interval).await,
-            Some(changes) => {
-                let change = timeout(interval.max(SELDOM), changes.next()).await;
-                if matches!(change, Ok(None)) {
-                    self.changes = None;
-                }
+        if let Some(changes) = &mut self.changes {
+            let change = timeout(interval.max(SELDOM), changes.next()).await;
+            if matches!(change, Ok(None)) {
+                self.changes = None;
             }
         }
+        // However often it changes.
+        sleep_until(self.looked + interval).await;
         self.listen().await;
+        self.look().await
+    }
+
+    async fn look(&mut self) -> Result<Task, Error> {
+        let task = patiently(|| self.task.asked_with(CallOptions::new().timeout(self.patience))).await;
+        self.looked = Instant::now();
+        task
     }
 
     /// Has the server tell of changes, if it does: once for each task that takes long enough.
@@ -259,6 +271,66 @@ impl Drop for Driver {
         if let (true, Ok(runtime)) = (self.cancels, Handle::try_current()) {
             let task = self.task.clone();
             runtime.spawn(async move { task.cancel().await });
+        }
+    }
+}
+
+/// What a task wants to know, and who is being asked.
+struct Questions {
+    task: TaskHandle,
+    patience: Duration,
+    /// Those that are being answered at once.
+    turns: Arc<Semaphore>,
+    /// Each is answered once, however often it is seen, and no more once it is not open.
+    asked: HashMap<String, AbortHandle>,
+    answering: FuturesUnordered<Abortable<BoxFuture<'static, Result<(), Error>>>>,
+}
+
+impl Questions {
+    fn of(task: &TaskHandle, patience: Duration) -> Self {
+        let turns = Arc::new(Semaphore::new(task.client.limits().in_flight));
+        let (asked, answering) = Default::default();
+        Self { task: task.clone(), patience, turns, asked, answering }
+    }
+
+    /// Sees which are open now.
+    fn see(&mut self, task: &Task) -> Result<(), Error> {
+        let closed = self.asked.iter().filter(|(key, _)| !task.input_requests.contains_key(*key));
+        closed.for_each(|(_, answering)| answering.abort());
+        for (key, request) in &task.input_requests {
+            if self.asked.contains_key(key) {
+                continue;
+            }
+            let asked = request.decode().map_err(|error| {
+                let message = "what a task wants to know does not have its shape";
+                Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
+            })?;
+            let (answering, handle) = abortable(self.answering(key.clone(), asked));
+            self.asked.insert(key.clone(), handle);
+            self.answering.push(answering);
+        }
+        Ok(())
+    }
+
+    fn answering(&self, key: String, asked: InputRequest) -> BoxFuture<'static, Result<(), Error>> {
+        let (task, patience, turns) = (self.task.clone(), self.patience, self.turns.clone());
+        Box::pin(async move {
+            let _turn = turns.acquire().await;
+            let (handlers, revision) = (&task.client.0.settings.handlers, task.client.revision());
+            let answer = handlers.answer(&asked.method, asked.params.as_ref(), revision).await?;
+            let answers = BTreeMap::from([(key, answer)]);
+            patiently(|| task.told_with(answers.clone(), CallOptions::new().timeout(patience))).await
+        })
+    }
+
+    /// Has them answered, until one cannot be.
+    async fn failure(&mut self) -> Error {
+        loop {
+            match self.answering.next().await {
+                Some(Ok(Err(failure))) => return failure,
+                Some(Ok(Ok(())) | Err(Aborted)) => {}
+                None => return pending().await,
+            }
         }
     }
 }

@@ -213,7 +213,8 @@ impl ServerBuilder {
         extension.extend(self)
     }
 
-    /// Keeps tasks there. Default: in the memory of this process, [`Limits::all_tasks`] of them.
+    /// Keeps tasks there. Default: in the memory of this process, [`Limits::all_tasks`] of them within
+    /// [`Limits::task_bytes`].
     pub fn task_store(mut self, store: impl TaskStore) -> Self {
         self.task_store = Some(Box::new(store));
         self
@@ -360,8 +361,10 @@ impl ServerBuilder {
         prompts.add(self.prompts)?;
         resources.add(self.resources)?;
         templates.add(self.templates)?;
-        let in_memory = || Box::new(MemoryTasks::new(self.limits.all_tasks)) as Box<dyn TaskStore>;
-        let tasks = Arc::new(Tasks::new(self.task_store.unwrap_or_else(in_memory), &hub));
+        let in_memory =
+            || Box::new(MemoryTasks::new(self.limits.all_tasks, self.limits.task_bytes)) as Box<dyn TaskStore>;
+        let store = self.task_store.unwrap_or_else(in_memory);
+        let tasks = Arc::new(Tasks::new(store, &hub, self.limits.message_bytes));
         let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);
         let core = Arc::new(Core {
             server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),

@@ -53,7 +53,7 @@ impl Exchange {
     pub(crate) fn new(server: &Server, request: Request, head: Head, revision: Revision) -> Self {
         let Request { id, method, params, .. } = request;
         Self {
-            server: server.clone(),
+            server: Server::passing(server.0.clone()),
             sequence: server.0.core.sequence.fetch_add(1, Ordering::Relaxed),
             id,
             method,
@@ -125,7 +125,7 @@ impl Exchange {
     /// The parameter `taskId`: of a task.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {
-        self.head.task_id.as_deref()
+        self.head.task_id.as_ref().map(|id| &*id.0)
     }
 
     /// The parameter `arguments`: of a tool or a prompt.

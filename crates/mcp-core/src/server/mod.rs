@@ -64,8 +64,8 @@ pub use legacy::{Aside, Change, Session};
 pub use log_layer::LogLayer;
 use modern::Subscriptions;
 use task::Tasks;
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::Semaphore, time::timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message, Notification, Raw, Request, RequestId, Response, decode};
 pub use modern::StateKeys;
@@ -102,8 +102,13 @@ use crate::{
 /// assert_eq!(reply, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"noon"}]}}"#);
 /// # });
 /// ```
+///
+/// Its tasks end with the last of the clones, but for those that exchanges have, and so handlers.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server(
+    Arc<Inner>,
+    #[expect(dead_code, reason = "it does what it is for when it is dropped")] Option<Arc<DropGuard>>,
+);
 
 struct Inner {
     core: Arc<Core>,
@@ -206,7 +211,13 @@ impl Server {
     }
 
     fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
+        let end_of_tasks = inner.core.tasks.stopping().drop_guard();
+        Self(Arc::new(inner), Some(Arc::new(end_of_tasks)))
+    }
+
+    /// The same for what must not keep it from ending: a call, and what follows a remote server for it.
+    fn passing(inner: Arc<Inner>) -> Self {
+        Self(inner, None)
     }
 
     /// The tools, to be added to and removed from while the server runs.
@@ -243,6 +254,16 @@ impl Server {
     /// Ends all streams that modern clients listen to, now and from now on, in good order: for a server that stops.
     pub fn end_subscriptions(&self) {
         self.0.core.stopping.cancel();
+    }
+
+    /// Ends all tasks that run, now and from now on, for a server that stops: their handlers are dropped, and they have `failed`.
+    /// Waits until that is kept, for [`Limits::shutdown_grace`] at most. So it is, without anybody who waits, when the last
+    /// clone of the server is dropped.
+    pub async fn end_tasks(&self) {
+        let ended = timeout(self.limits().shutdown_grace, self.0.core.tasks.end()).await;
+        if ended.is_err() {
+            tracing::error!("the end of a task could not be kept in time");
+        }
     }
 
     /// The value of that type that the server was built with; see [`ServerBuilder::state`].

@@ -80,7 +80,7 @@ impl Mount {
     pub async fn unmount(self) {
         self.following.abort();
         if let Some(server) = self.server.upgrade() {
-            lock(&self.entries).end(&Server(server));
+            lock(&self.entries).end(&Server::passing(server));
         }
     }
 }
@@ -328,7 +328,7 @@ impl Following {
         for list in std::mem::take(&mut self.stale) {
             match self.remote.fetch(list).await {
                 Ok(offer) => {
-                    let Some(server) = self.server.upgrade().map(Server) else { return };
+                    let Some(server) = self.server.upgrade().map(Server::passing) else { return };
                     lock(&self.entries).put(&server, offer);
                 }
                 Err(error) => {
@@ -352,7 +352,7 @@ impl Following {
 
     /// Listens to the resources of the remote server that somebody listens to here.
     async fn hear(&mut self) {
-        let Some(server) = self.server.upgrade().map(Server) else { return };
+        let Some(server) = self.server.upgrade().map(Server::passing) else { return };
         let wanted = lock(&self.entries).wanted(&server);
         drop(server);
         if wanted == self.heard {
@@ -377,7 +377,7 @@ impl Following {
 
     fn end(&self) {
         if let Some(server) = self.server.upgrade() {
-            lock(&self.entries).end(&Server(server));
+            lock(&self.entries).end(&Server::passing(server));
         }
     }
 }
@@ -401,7 +401,7 @@ async fn tell(server: Weak<Inner>, client: Client, filter: NotificationFilter, m
         if let Some(mut changes) = changes.take() {
             backoff.works();
             while let Some(change) = changes.next().await {
-                let Some(server) = server.upgrade().map(Server) else { return };
+                let Some(server) = server.upgrade().map(Server::passing) else { return };
                 if let Changed::Resource(uri) = change {
                     server.resource_updated(&uri);
                 }
@@ -412,7 +412,7 @@ async fn tell(server: Weak<Inner>, client: Client, filter: NotificationFilter, m
         }
         sleep(backoff.next()).await;
         changes = client.listen(filter.clone()).await.ok();
-        let Some(server) = server.upgrade().map(Server) else { return };
+        let Some(server) = server.upgrade().map(Server::passing) else { return };
         for uri in changes.iter().flat_map(|_| &filter.resource_subscriptions) {
             server.resource_updated(uri);
         }

@@ -11,7 +11,7 @@ use crate::{BoxFuture, Error};
 pub use event_log::{EventLog, LoggedEvent, MemoryEventLog, StreamId};
 pub use ids::{SessionId, TaskId};
 pub use sessions::{MemorySessions, SessionRecord, SessionStore};
-pub use tasks::{MemoryTasks, TaskRecord, TaskStatus, TaskStore};
+pub use tasks::{MemoryTasks, Replaced, TaskRecord, TaskStatus, TaskStore};
 
 /// What is in memory is there at once.
 fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, Error>> {

@@ -1,7 +1,7 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{TaskId, ready};
-use crate::{BoxFuture, Error, lock::lock};
+use crate::{
+    BoxFuture, Error,
+    deadline::{deadline, since_1970},
+    lock::lock,
+};
 
 /// How far a task is. The last three are for ever.
 ///
@@ -57,8 +61,11 @@ pub struct TaskRecord {
     updated: u64,
     ttl: Duration,
     poll_interval: Duration,
-    /// How often it has changed.
+    /// How often it has changed, and how often only in that it still runs.
     version: u64,
+    renewals: u64,
+    /// Until when it counts as running, in milliseconds since 1970, without a further word of whoever runs it.
+    held_until: Option<u64>,
     message: Option<String>,
     /// The questions that wait for an answer, as the client gets them.
     open: BTreeMap<String, Raw>,
@@ -71,9 +78,22 @@ impl TaskRecord {
     /// A task that begins. `now` is in milliseconds since 1970.
     #[must_use]
     pub fn new(owner: Option<[u8; 32]>, now: u64, ttl: Duration, poll_interval: Duration) -> Self {
-        let (open, answers) = Default::default();
+        let (version, renewals, held_until, message, open, answers, outcome) = Default::default();
         let (created, updated) = (now, now);
-        Self { owner, created, updated, ttl, poll_interval, version: 0, message: None, open, answers, outcome: None }
+        Self {
+            owner,
+            created,
+            updated,
+            ttl,
+            poll_interval,
+            version,
+            renewals,
+            held_until,
+            message,
+            open,
+            answers,
+            outcome,
+        }
     }
 
     /// Whom it belongs to: the SHA-256 of the principal's id; `None` is anybody who is nobody.
@@ -106,10 +126,21 @@ impl TaskRecord {
         self.poll_interval
     }
 
-    /// How often it has changed: a store puts a record only in the place of the version before.
+    /// How often it has changed: a store puts a record only in the place of the version that it was made from.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// How often it has changed in what is told of it.
+    pub(crate) fn changes(&self) -> u64 {
+        self.version - self.renewals
+    }
+
+    /// Until when it counts as running without a further word of the process that runs it, in milliseconds since 1970.
+    #[must_use]
+    pub fn held_until(&self) -> Option<u64> {
+        self.held_until
     }
 
     /// How far it is.
@@ -136,6 +167,11 @@ impl TaskRecord {
         &self.open
     }
 
+    /// Whether an answer waits for the task.
+    pub(crate) fn is_answered(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
     /// What it came to, once it is completed.
     #[must_use]
     pub fn result(&self) -> Option<&Raw> {
@@ -152,6 +188,33 @@ impl TaskRecord {
             Some(Outcome::Error(error)) => Some(error),
             _ => None,
         }
+    }
+
+    /// What it counts for where bytes are bounded: what it holds, and itself. Never less than 1 KiB, so that there is room
+    /// for the words of a failure.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        const ITSELF: usize = 256;
+        const ENTRY: usize = 64;
+        const LEAST: usize = 1024;
+        let texts = self.open.iter().chain(&self.answers).map(|(key, text)| ENTRY + key.len() + text.as_str().len());
+        let end = match &self.outcome {
+            Some(Outcome::Result(result)) => result.as_str().len(),
+            Some(Outcome::Error(error)) => {
+                error.message.len() + error.data.as_ref().map_or(0, |data| data.as_str().len())
+            }
+            Some(Outcome::Cancelled) | None => 0,
+        };
+        LEAST.max(ITSELF + self.message.as_ref().map_or(0, String::len) + texts.sum::<usize>() + end)
+    }
+
+    /// Runs on, at least until then.
+    pub fn hold(&mut self, until: u64) -> bool {
+        let updated = self.updated;
+        self.change(updated, |task| {
+            task.held_until = Some(until);
+            task.renewals += 1;
+        })
     }
 
     /// Says something else of itself.
@@ -192,25 +255,28 @@ impl TaskRecord {
 
     /// Comes to a result.
     pub fn complete(&mut self, result: Raw, now: u64) -> bool {
-        self.end(Outcome::Result(result), now)
+        // A copy, as what it was written into may be larger.
+        let result = Raw::assume_valid(result.as_str().into());
+        self.change(now, |task| task.end(Outcome::Result(result)))
     }
 
-    /// Comes to an error of the protocol.
+    /// Comes to an error of the protocol, and says so of itself.
     pub fn fail(&mut self, error: ErrorObject, now: u64) -> bool {
-        self.end(Outcome::Error(error), now)
-    }
-
-    /// Is called off.
-    pub fn cancel(&mut self, now: u64) -> bool {
-        self.end(Outcome::Cancelled, now)
-    }
-
-    fn end(&mut self, outcome: Outcome, now: u64) -> bool {
         self.change(now, |task| {
-            task.outcome = Some(outcome);
-            task.open.clear();
-            task.answers.clear();
+            task.message = Some(error.message.to_string());
+            task.end(Outcome::Error(error));
         })
+    }
+
+    /// Is called off. What it says of itself stays: how far it was.
+    pub fn cancel(&mut self, now: u64) -> bool {
+        self.change(now, |task| task.end(Outcome::Cancelled))
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+        self.open.clear();
+        self.answers.clear();
     }
 
     /// What has come to its end does not change.
@@ -225,6 +291,18 @@ impl TaskRecord {
     }
 }
 
+/// What came of putting a record in the place of another version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Replaced {
+    /// It is kept.
+    Done,
+    /// That version is not what is kept.
+    Outdated,
+    /// There is no room for it; what is kept stays as it was. What has not grown is never refused so.
+    NoRoom,
+}
+
 /// Where tasks are kept, each until its time is over.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// Keeps a new task; false if there is no room for it, or its owner has `most` of them already.
@@ -233,34 +311,56 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// The task, if it is kept.
     fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>>;
 
-    /// Puts a record in the place of the version before; false if that is not what is kept.
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>>;
+    /// Puts a record in the place of the [version](TaskRecord::version) `before`, if that is what is kept and there is room.
+    fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>>;
+
+    /// How long a task counts as running without a word of the process that runs it, where several share the store; then it
+    /// has failed. Whoever runs it renews that three times as often, and sees as often what others have done to it.
+    ///
+    /// Default: none, as what is kept is lost with the process. What does not run in this process then runs nowhere.
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Now, in milliseconds since 1970, for all who share the store. Default: what this process's clock says, which is to be
+    /// within a third of the lease of the others'.
+    fn now(&self) -> u64 {
+        since_1970().as_millis().try_into().unwrap_or(u64::MAX)
+    }
 }
 
 /// Tasks in the memory of this process.
 pub struct MemoryTasks {
     most: usize,
+    most_bytes: usize,
     now: Arc<dyn Fn() -> Instant + Send + Sync>,
     tasks: Mutex<Kept>,
 }
 
 #[derive(Default)]
 struct Kept {
-    tasks: HashMap<TaskId, (TaskRecord, Instant)>,
+    tasks: HashMap<TaskId, TaskRecord>,
+    /// When the time of each is over.
+    ends: BTreeSet<(Instant, TaskId)>,
     by_owner: HashMap<Option<[u8; 32]>, usize>,
+    /// What they count for, all together.
+    bytes: usize,
 }
 
 impl Kept {
-    fn drop_the_dead(&mut self, now: Instant) {
-        let by_owner = &mut self.by_owner;
-        self.tasks.retain(|_, (record, until)| {
-            let lives = *until > now;
-            if !lives && let Some(count) = by_owner.get_mut(&record.owner) {
-                *count -= 1;
+    /// Forgets those whose time is over.
+    fn forget(&mut self, now: Instant) {
+        while let Some(&(until, id)) = self.ends.first().filter(|(until, _)| *until <= now) {
+            self.ends.remove(&(until, id));
+            let Some(record) = self.tasks.remove(&id) else { continue };
+            self.bytes -= record.bytes();
+            if let Entry::Occupied(mut count) = self.by_owner.entry(record.owner) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
             }
-            lives
-        });
-        self.by_owner.retain(|_, count| *count > 0);
+        }
     }
 
     fn of(&self, owner: Option<[u8; 32]>) -> usize {
@@ -269,10 +369,10 @@ impl Kept {
 }
 
 impl MemoryTasks {
-    /// Room for so many, of all owners together.
+    /// Room for so many, which [count](TaskRecord::bytes) for so many bytes, of all owners together.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { most, now: Arc::new(Instant::now), tasks: Mutex::default() }
+    pub fn new(most: usize, bytes: usize) -> Self {
+        Self { most, most_bytes: bytes, now: Arc::new(Instant::now), tasks: Mutex::default() }
     }
 
     /// The same with a clock of its own, for tests.
@@ -281,41 +381,53 @@ impl MemoryTasks {
         self.now = Arc::new(now);
         self
     }
+
+    /// What is kept now.
+    fn kept(&self) -> (MutexGuard<'_, Kept>, Instant) {
+        let (mut kept, now) = (lock(&self.tasks), (self.now)());
+        kept.forget(now);
+        (kept, now)
+    }
 }
 
 impl TaskStore for MemoryTasks {
     fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>> {
-        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
-        if kept.tasks.len() >= self.most || kept.of(record.owner) >= most {
-            kept.drop_the_dead(now);
-        }
-        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most;
+        let (mut kept, now) = self.kept();
+        let bytes = kept.bytes.saturating_add(record.bytes());
+        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most && bytes <= self.most_bytes;
         if has_room {
             *kept.by_owner.entry(record.owner).or_default() += 1;
-            let until = crate::deadline::deadline(now, record.ttl);
-            kept.tasks.insert(id, (record, until));
+            kept.bytes = bytes;
+            kept.ends.insert((deadline(now, record.ttl), id));
+            kept.tasks.insert(id, record);
         }
         ready(has_room)
     }
 
     fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>> {
-        let (now, kept) = ((self.now)(), lock(&self.tasks));
-        let found = kept.tasks.get(&id).filter(|(_, until)| *until > now);
-        ready(found.map(|(record, _)| record.clone()))
+        ready(self.kept().0.tasks.get(&id).cloned())
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>> {
-        let (now, mut kept) = ((self.now)(), lock(&self.tasks));
-        let found = kept.tasks.get_mut(&id).filter(|(_, until)| *until > now);
-        let before = found.filter(|(before, _)| before.version + 1 == record.version);
-        let is_next = before.map(|(before, _)| *before = record).is_some();
-        ready(is_next)
+    fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
+        let (mut kept, _) = self.kept();
+        let Kept { tasks, bytes, .. } = &mut *kept;
+        let Some(known) = tasks.get_mut(&id).filter(|known| known.version == before) else {
+            return ready(Replaced::Outdated);
+        };
+        let (old, new) = (known.bytes(), record.bytes());
+        if new > old && bytes.saturating_add(new - old) > self.most_bytes {
+            return ready(Replaced::NoRoom);
+        }
+        *bytes = *bytes + new - old;
+        *known = record;
+        ready(Replaced::Done)
     }
 }
 
 impl fmt::Debug for MemoryTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryTasks").field("most", &self.most).finish_non_exhaustive()
+        let Self { most, most_bytes, .. } = self;
+        f.debug_struct("MemoryTasks").field("most", most).field("most_bytes", most_bytes).finish_non_exhaustive()
     }
 }
 
@@ -333,81 +445,9 @@ mod tests {
         TaskRecord::new(None, 1000, HOUR, Duration::from_secs(1))
     }
 
-    /// What may happen to a task, at random; and what a simpler description says of it.
-    #[test]
-    fn a_task_keeps_its_rules_whatever_happens_to_it() {
-        let mut seed = 7_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
-        for _ in 0..2000 {
-            let (mut task, mut now) = (task(), 1000);
-            let (mut open, mut given, mut end) = (Vec::<String>::new(), Vec::<String>::new(), None);
-            for _ in 0..random(30) {
-                now += random(3);
-                let (before, key) = (task.clone(), format!("k{}", random(4)));
-                let has_changed = match random(16) {
-                    0..6 => {
-                        if end.is_none() {
-                            open.retain(|known| *known != key);
-                            open.push(key.clone());
-                        }
-                        task.ask(&key, raw("{}"), now)
-                    }
-                    6..11 => {
-                        let was_open = open.contains(&key);
-                        if was_open {
-                            open.retain(|known| *known != key);
-                            given.retain(|known| *known != key);
-                            given.push(key.clone());
-                        }
-                        let taken = task.answer([(key, raw("1"))].into(), now);
-                        assert_eq!(taken, was_open);
-                        taken
-                    }
-                    11..13 => {
-                        let was_given = given.contains(&key);
-                        given.retain(|known| *known != key);
-                        assert_eq!(task.take_answer(&key, now).is_some(), was_given);
-                        was_given
-                    }
-                    13 if random(2) == 0 => task.say("x".into(), now),
-                    13 => {
-                        let was_known = open.contains(&key) || given.contains(&key);
-                        open.retain(|known| *known != key);
-                        given.retain(|known| *known != key);
-                        assert_eq!(task.take_back(&key, now), was_known);
-                        was_known
-                    }
-                    other => {
-                        let is_first = end.is_none();
-                        let (status, ended) = match other + random(2) {
-                            14 => (TaskStatus::Completed, task.complete(raw("{}"), now)),
-                            15 => (TaskStatus::Failed, task.fail(ErrorObject::new(1, "no"), now)),
-                            _ => (TaskStatus::Cancelled, task.cancel(now)),
-                        };
-                        assert_eq!(ended, is_first);
-                        end = end.or(Some(status));
-                        if is_first {
-                            (open, given) = (Vec::new(), Vec::new());
-                        }
-                        ended
-                    }
-                };
-                let working = if open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired };
-                assert_eq!(task.status(), end.unwrap_or(working));
-                assert_eq!(task.version, before.version + u64::from(has_changed));
-                assert!(has_changed || task == before);
-                assert!(task.updated >= before.updated && task.created == 1000);
-                assert_eq!(task.open.len(), open.len());
-            }
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn tasks_are_kept_for_their_time_and_within_bounds() {
-        let store = MemoryTasks::new(3);
+        let store = MemoryTasks::new(3, usize::MAX);
         let owned = |owner: u8| TaskRecord::new(Some([owner; 32]), 0, HOUR, HOUR);
         let create = async |owner| {
             let id = TaskId::random();
@@ -418,14 +458,71 @@ mod tests {
         assert!(create(2).await.is_some() && create(2).await.is_none(), "three for all");
         tokio::time::advance(HOUR - Duration::from_millis(1)).await;
         let mut record = store.load(first).await.unwrap().unwrap();
-        assert!(record.cancel(1) && store.replace(first, record.clone()).await.unwrap());
-        assert!(!store.replace(first, record.clone()).await.unwrap(), "that version was put before");
+        assert!(record.cancel(1) && store.replace(first, 0, record.clone()).await.unwrap() == Replaced::Done);
+        let again = store.replace(first, 0, record.clone()).await.unwrap();
+        assert_eq!(again, Replaced::Outdated, "that version was put before");
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(store.load(first).await.unwrap().is_none());
-        record.version += 1;
-        assert!(!store.replace(first, record).await.unwrap());
+        assert_eq!(store.replace(first, 1, record).await.unwrap(), Replaced::Outdated);
         for _ in 0..2 {
             assert!(create(1).await.is_some() || create(2).await.is_some());
+        }
+    }
+
+    /// Nothing is kept over the bound, and what makes room is never refused.
+    #[tokio::test(start_paused = true)]
+    async fn tasks_are_kept_within_their_bytes() {
+        let store = MemoryTasks::new(100, 8 << 10);
+        let (id, mut record) = (TaskId::random(), task());
+        assert_eq!(record.bytes(), 1024);
+        assert!(store.create(id, record.clone(), 100).await.unwrap());
+        let spare = (8 << 10) - 1024;
+        let text = |bytes: usize| "x".repeat(bytes - 256);
+        assert!(record.say(text(1024 + spare + 1), 1));
+        assert_eq!(store.replace(id, 0, record.clone()).await.unwrap(), Replaced::NoRoom);
+        assert_eq!(store.load(id).await.unwrap().unwrap(), task());
+        let mut record = task();
+        assert!(record.say(text(1024 + spare), 1));
+        assert_eq!(store.replace(id, 0, record.clone()).await.unwrap(), Replaced::Done);
+        assert!(!store.create(TaskId::random(), task(), 100).await.unwrap(), "not even an empty one");
+        assert!(record.say("short".into(), 1));
+        assert_eq!(store.replace(id, 1, record.clone()).await.unwrap(), Replaced::Done);
+        for _ in 0..7 {
+            assert!(store.create(TaskId::random(), task(), 100).await.unwrap());
+        }
+        assert!(!store.create(TaskId::random(), task(), 100).await.unwrap());
+        assert!(record.fail(ErrorObject::new(1, "no room"), 1));
+        assert_eq!(store.replace(id, 2, record).await.unwrap(), Replaced::Done, "a failure has its room");
+        tokio::time::advance(HOUR).await;
+        assert!(store.create(TaskId::random(), task(), 100).await.unwrap());
+    }
+
+    /// Whatever is asked of the store first: nothing is left of them.
+    #[tokio::test(start_paused = true)]
+    async fn tasks_are_forgotten_when_their_time_is_over() {
+        let lives = |millis| TaskRecord::new(Some([1; 32]), 0, Duration::from_millis(millis), HOUR);
+        for asked in 0..3 {
+            let store = MemoryTasks::new(100, usize::MAX);
+            for millis in [30, 10, 20, 10] {
+                assert!(store.create(TaskId::random(), lives(millis), 100).await.unwrap());
+            }
+            let kept = || {
+                let kept = lock(&store.tasks);
+                assert_eq!((kept.ends.len(), kept.bytes), (kept.tasks.len(), kept.tasks.len() * 1024));
+                assert_eq!(kept.of(Some([1; 32])), kept.tasks.len());
+                kept.tasks.len()
+            };
+            for (after, left) in [(9, 4), (1, 2), (9, 2), (1, 1), (10, 0)] {
+                tokio::time::advance(Duration::from_millis(after)).await;
+                let id = TaskId::random();
+                match asked {
+                    0 => assert!(store.load(id).await.unwrap().is_none()),
+                    1 => assert_eq!(store.replace(id, 0, lives(1)).await.unwrap(), Replaced::Outdated),
+                    _ => assert!(!store.create(id, lives(1), 0).await.unwrap()),
+                }
+                assert_eq!(kept(), left);
+            }
+            assert!(lock(&store.tasks).by_owner.is_empty());
         }
     }
 

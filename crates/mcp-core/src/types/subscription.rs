@@ -1,13 +1,13 @@
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::hub::Subject;
+use crate::{hub::Subject, shown::Elided};
 
 /// What a client of the modern era wants to be told of, or what a server will tell it of.
 ///
 /// Specification: *Subscriptions, Notification Filter*.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NotificationFilter {
@@ -28,6 +28,18 @@ pub struct NotificationFilter {
     /// Specification: *Tasks extension, Task Status Notifications*.
     #[serde(default, deserialize_with = "super::lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
+}
+
+impl fmt::Debug for NotificationFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NotificationFilter")
+            .field("tools_list_changed", &self.tools_list_changed)
+            .field("prompts_list_changed", &self.prompts_list_changed)
+            .field("resources_list_changed", &self.resources_list_changed)
+            .field("resource_subscriptions", &self.resource_subscriptions)
+            .field("task_ids", &self.task_ids.iter().map(Elided).collect::<Vec<_>>())
+            .finish()
+    }
 }
 
 impl NotificationFilter {

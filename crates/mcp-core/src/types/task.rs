@@ -1,10 +1,13 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use mcp_jsonrpc::{ErrorObject, Raw};
 use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::store::{TaskId, TaskRecord, TaskStatus};
+use crate::{
+    shown::Elided,
+    store::{TaskId, TaskRecord, TaskStatus},
+};
 
 /// The extension that tasks are.
 ///
@@ -14,7 +17,7 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// A task, as far as it is.
 ///
 /// Specification: *Tasks extension, Tasks*.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
@@ -62,6 +65,23 @@ impl Task {
     }
 }
 
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("task_id", &Elided(&self.task_id))
+            .field("status", &self.status)
+            .field("status_message", &self.status_message)
+            .field("created_at", &self.created_at)
+            .field("last_updated_at", &self.last_updated_at)
+            .field("ttl_ms", &self.ttl_ms)
+            .field("poll_interval_ms", &self.poll_interval_ms)
+            .field("input_requests", &self.input_requests)
+            .field("result", &self.result)
+            .field("error", &self.error)
+            .finish()
+    }
+}
+
 fn millis(duration: std::time::Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
@@ -72,7 +92,7 @@ fn iso(millis: u64) -> String {
 }
 
 /// The parameters of `tasks/get` and `tasks/cancel`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskParams {
@@ -81,7 +101,7 @@ pub struct TaskParams {
 }
 
 /// The parameters of `tasks/update`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateTaskParams {
@@ -89,6 +109,22 @@ pub struct UpdateTaskParams {
     pub task_id: String,
     /// What the task wanted to know, by key.
     pub input_responses: BTreeMap<String, Raw>,
+}
+
+impl fmt::Debug for TaskParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskParams").field("task_id", &Elided(&self.task_id)).finish()
+    }
+}
+
+impl fmt::Debug for UpdateTaskParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task_id, input_responses } = self;
+        f.debug_struct("UpdateTaskParams")
+            .field("task_id", &Elided(task_id))
+            .field("input_responses", input_responses)
+            .finish()
+    }
 }
 
 #[cfg(test)]

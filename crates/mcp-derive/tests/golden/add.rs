@@ -11,12 +11,12 @@ fn add_tool() -> ::mcp_suite::Tool {
     )]
     #[serde(crate = "::mcp_suite::__private::serde")]
     #[schemars(crate = "::mcp_suite::__private::schemars")]
-    struct AddArguments {
+    struct __Arguments {
         /// The first one
         a: i64,
         b: i64,
     }
-    ::mcp_suite::Tool::new("add", |AddArguments { a, b }: AddArguments| add(a, b))
+    ::mcp_suite::Tool::new("add", |__Arguments { a, b }: __Arguments| add(a, b))
         .describe("Add two integers")
         .timeout(SHORT)
         .annotate(::mcp_suite::types::ToolAnnotations::default().read_only(true))

@@ -21,7 +21,7 @@ impl Ship {
         )]
         #[serde(crate = "::mcp_suite::__private::serde")]
         #[schemars(crate = "::mcp_suite::__private::schemars")]
-        struct DeployArguments {
+        struct __Arguments {
             service: String,
             #[serde(rename = "in")]
             #[serde(default = "__default_of_hours")]
@@ -35,7 +35,7 @@ impl Ship {
                 "deploy",
                 move |
                     context: ::mcp_suite::Context,
-                    DeployArguments { service, hours }: DeployArguments|
+                    __Arguments { service, hours }: __Arguments|
                 {
                     let this = ::std::sync::Arc::clone(&this);
                     async move {

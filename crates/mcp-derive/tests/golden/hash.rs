@@ -10,12 +10,12 @@ fn hash_tool() -> ::mcp_suite::Tool {
     )]
     #[serde(crate = "::mcp_suite::__private::serde")]
     #[schemars(crate = "::mcp_suite::__private::schemars")]
-    struct HashArguments {
+    struct __Arguments {
         text: String,
     }
     ::mcp_suite::Tool::blocking(
         "hash",
-        |context: ::mcp_suite::Context, HashArguments { text }: HashArguments| {
+        |context: ::mcp_suite::Context, __Arguments { text }: __Arguments| {
             let salt = context.state::<Salt>()?;
             hash(text, salt)
         },

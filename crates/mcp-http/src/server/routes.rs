@@ -160,7 +160,7 @@ impl Routes {
 
     /// The same until `signal`, as `tokio::signal::ctrl_c()`. Then no connection is taken any more, streams for what belongs
     /// to no request end, and what still runs may finish within [`Limits::shutdown_grace`](mcp_core::Limits); the rest is
-    /// cut off.
+    /// cut off. The server's tasks end last ([`Server::end_tasks`](mcp_core::Server::end_tasks)).
     ///
     /// # Errors
     /// When the listener's address cannot be told.
@@ -182,7 +182,9 @@ impl Routes {
             told.cancel();
         });
         let ends = Ends { signalled, cut, severed };
-        stop::until(serving.into_future(), ends, &server, sessions).await.map_err(failed)
+        let served = stop::until(serving.into_future(), ends, &server, sessions).await;
+        server.end_tasks().await;
+        served.map_err(failed)
     }
 
     fn bound(mut self, listener: &TcpListener) -> Result<Self, Error> {

@@ -40,6 +40,59 @@ async fn so_many_tasks_a_principal_and_so_many_in_all() {
     }
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Size {
+    bytes: usize,
+}
+
+/// A task that cannot be kept as it is to be is told so, and comes to its end all the same.
+#[tokio::test(start_paused = true)]
+async fn what_a_task_holds_is_bounded() {
+    async fn returns(Size { bytes }: Size) -> Result<String, ToolError> {
+        Ok("x".repeat(bytes))
+    }
+    async fn says(context: Context, Size { bytes }: Size) -> Result<String, ToolError> {
+        context.task_message("x".repeat(bytes)).await?;
+        Ok("said".into())
+    }
+    let begin = async |server: &Server, tool: &str, bytes: usize| {
+        let begun = request(server, None, "tools/call", json!({ "name": tool, "arguments": { "bytes": bytes } })).await;
+        begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned()
+    };
+    let one = Limits::default().message_bytes(8 << 10);
+    let all = Limits::default().task_bytes(8 << 10);
+    for limits in [one, all] {
+        let tools =
+            [Tool::new("returns", returns).task(), Tool::new("says", says).task(), Tool::new("asks", asks).task()];
+        let server = builder(limits, tools).build();
+        let fits = begin(&server, "returns", 4 << 10).await;
+        assert_eq!(text(&until(&server, &fits, "completed").await).len(), 4 << 10);
+        let large = begin(&server, "returns", 8 << 10).await;
+        let failed = until(&server, &large, "failed").await;
+        assert_eq!(
+            failed["error"],
+            json!({ "code": -32603, "message": "There is no room to keep what the task came to" })
+        );
+        let large = begin(&server, "says", 8 << 10).await;
+        let failed = until(&server, &large, "completed").await;
+        assert_eq!(
+            (text(&failed), &failed["result"]["isError"]),
+            ("There is no room to keep that of the task", &json!(true))
+        );
+        let asking = call(&server, None, "asks").await["result"]["taskId"].as_str().unwrap().to_owned();
+        until(&server, &asking, "input_required").await;
+        let answer = json!({ "taskId": asking, "inputResponses": { "who": "x".repeat(8 << 10), "unasked": 1 } });
+        assert!(is_busy(&request(&server, None, "tasks/update", answer).await));
+        update(&server, &asking, json!({ "unasked": "x".repeat(8 << 10) })).await;
+        update(&server, &asking, crate::server::rounds::answers(&[("who", "Ada")])).await;
+        assert_eq!(text(&until(&server, &asking, "completed").await), "Ada");
+    }
+    // Where not even a record has room, nothing begins.
+    let server = builder(Limits::default().task_bytes(1023), [Tool::new("waits", waits).task()]).build();
+    assert!(is_busy(&call(&server, None, "waits").await));
+    assert_eq!(Seen::counts(&server), (0, 0));
+}
+
 /// They are told as they are kept.
 #[tokio::test(start_paused = true)]
 async fn a_task_says_how_long_it_is_kept_and_how_often_to_ask() {

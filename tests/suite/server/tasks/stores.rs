@@ -7,7 +7,7 @@ use std::sync::{
 
 use mcp_core::{
     BoxFuture, Error, ErrorKind,
-    store::{MemoryTasks, TaskId, TaskRecord, TaskStatus, TaskStore},
+    store::{MemoryTasks, Replaced, TaskId, TaskRecord, TaskStatus, TaskStore},
 };
 use mcp_test::RawClient;
 
@@ -32,7 +32,7 @@ struct Inner {
 impl Moody {
     pub(super) fn new() -> Self {
         let (pause, is_down, losses, created) = Default::default();
-        Self(Arc::new(Inner { kept: MemoryTasks::new(100), pause, is_down, losses, created }))
+        Self(Arc::new(Inner { kept: MemoryTasks::new(100, usize::MAX), pause, is_down, losses, created }))
     }
 
     pub(super) fn is_down(&self, is_down: bool) {
@@ -43,7 +43,14 @@ impl Moody {
         self.0.losses.store(count, Ordering::SeqCst);
     }
 
-    fn pause(&self, millis: u32) {
+    /// The task that was created.
+    pub(super) async fn only(&self) -> TaskRecord {
+        let created = self.0.created.lock().unwrap().clone();
+        assert_eq!(created.len(), 1);
+        self.0.kept.load(created[0]).await.unwrap().unwrap()
+    }
+
+    pub(super) fn pause(&self, millis: u32) {
         self.0.pause.store(millis, Ordering::SeqCst);
     }
 
@@ -77,15 +84,15 @@ impl TaskStore for Moody {
         })
     }
 
-    fn replace(&self, id: TaskId, record: TaskRecord) -> BoxFuture<'_, Result<bool, Error>> {
+    fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
         Box::pin(async move {
             self.pass().await?;
             let left = self.0.losses.load(Ordering::SeqCst);
             if left > 0 {
                 self.0.losses.store(left - 1, Ordering::SeqCst);
-                return Ok(false);
+                return Ok(Replaced::Outdated);
             }
-            self.0.kept.replace(id, record).await
+            self.0.kept.replace(id, before, record).await
         })
     }
 }

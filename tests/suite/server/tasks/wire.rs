@@ -81,7 +81,8 @@ async fn a_task_has_the_members_of_its_status() {
     for (tool, code) in [("panics", -32603), ("faulty", -32021)] {
         let faulty = begin(&server, tool).await;
         let faulty = until(&server, &faulty, "failed").await;
-        assert_eq!(members(&faulty), of_a_task(&["error"]), "{tool}");
+        assert_eq!(members(&faulty), of_a_task(&["error", "statusMessage"]), "{tool}");
+        assert_eq!(faulty["statusMessage"], faulty["error"]["message"]);
         assert!(faulty["error"]["code"] == code && !faulty.to_string().contains("this one does"), "{faulty}");
     }
 }

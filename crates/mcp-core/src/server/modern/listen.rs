@@ -4,6 +4,8 @@
 
 use std::{
     collections::HashMap,
+    future::poll_fn,
+    pin::pin,
     sync::{Arc, Mutex},
 };
 
@@ -98,7 +100,7 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
             acknowledge(&exchange, &agreed);
             // How they are now: what has ended, or asked, before anybody listened changes no more by itself.
             agreed.task_ids.iter().for_each(|id| listener.mark(&Subject::Task(id.as_str().into())));
-            let listening = tell(&exchange, &tasks, &listener);
+            let listening = tell(&exchange, &tasks, &listener, agreed.task_ids);
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
@@ -165,10 +167,18 @@ fn acknowledge(exchange: &Exchange, agreed: &NotificationFilter) {
 }
 
 /// Tells the client what has changed, for as long as somebody listens. Until there is room, further changes are one with
-/// those that wait.
-async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) -> Result<(), Fault> {
+/// those that wait. Tasks that other processes may run are looked at again and again.
+async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener, ids: Vec<String>) -> Result<(), Fault> {
+    let mut watched: HashMap<String, Option<u64>> = ids.into_iter().map(|id| (id, None)).collect();
+    let mut next_look = pin!(tasks.next_look());
     loop {
-        std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
+        tokio::select! {
+            () = poll_fn(|cx| listener.poll_changed(cx)) => {}
+            () = &mut next_look => {
+                watched.keys().for_each(|id| listener.mark(&Subject::Task(id.as_str().into())));
+                next_look.set(tasks.next_look());
+            }
+        }
         exchange.outlet.room().await;
         let Some(subject) = listener.next() else { continue };
         #[derive(Serialize)]
@@ -182,9 +192,8 @@ async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) -> Result
         let (uri, task) = match &subject {
             Subject::Resource(uri) => (Some(&**uri), None),
             // Whoever listens asks no more, so that a change which is not told would never be known.
-            Subject::Task(id) => match task::owned(tasks, exchange, id).await? {
-                Some((id, record)) => (None, Some(Task::of(id, &record))),
-                // Its time is over.
+            Subject::Task(id) => match news(exchange, tasks, id, &mut watched).await? {
+                Some(task) => (None, Some(task)),
                 None => continue,
             },
             _ => (None, None),
@@ -193,6 +202,27 @@ async fn tell(exchange: &Exchange, tasks: &Tasks, listener: &Listener) -> Result
             return Ok(());
         }
     }
+}
+
+/// The task as it is, if that was not told before. `watched` has those that may still change, and as which of their changes
+/// they were told last.
+async fn news(
+    exchange: &Exchange,
+    tasks: &Tasks,
+    id: &str,
+    watched: &mut HashMap<String, Option<u64>>,
+) -> Result<Option<Task>, Fault> {
+    let Some(told) = watched.get_mut(id) else { return Ok(None) };
+    let Some((task_id, record)) = task::owned(tasks, exchange, id).await? else {
+        // Its time is over.
+        watched.remove(id);
+        return Ok(None);
+    };
+    let is_new = told.replace(record.changes()) != Some(record.changes());
+    if record.status().is_terminal() {
+        watched.remove(id);
+    }
+    Ok(is_new.then(|| Task::of(task_id, &record)))
 }
 
 fn say(exchange: &Exchange, method: &str, params: &impl Serialize) -> bool {

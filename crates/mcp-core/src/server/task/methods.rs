@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use mcp_jsonrpc::Raw;
 
-use super::{Tasks, now};
+use super::Tasks;
 use crate::{
     Era, Exchange, Fault, Principal,
     server::{Core, dispatch::Running, reply::Body},
@@ -58,7 +58,7 @@ pub(crate) fn update(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
         None => return Err(Fault::InvalidParams("`inputResponses` is missing".into())),
     };
     Ok(start(core, exchange, |tasks, id, _| async move {
-        tasks.change(id, |task| task.answer(answers.clone(), now())).await?;
+        tasks.change(id, |task| task.answer(answers.clone(), tasks.now())).await?;
         if let Some(live) = tasks.live(id) {
             live.changed.notify_waiters();
         }
@@ -70,7 +70,7 @@ pub(crate) fn update(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
 pub(crate) fn cancel(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     require(&exchange)?;
     Ok(start(core, exchange, |tasks, id, _| async move {
-        tasks.change(id, |task| task.cancel(now())).await?;
+        tasks.change(id, |task| task.cancel(tasks.now())).await?;
         if let Some(live) = tasks.live(id) {
             live.ended.cancel();
         }

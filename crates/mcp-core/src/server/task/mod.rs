@@ -9,15 +9,21 @@ mod run;
 
 use std::{
     collections::{HashMap, HashSet},
+    future::pending,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use futures_util::task::AtomicWaker;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use mcp_jsonrpc::{ErrorObject, code};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{
     methods::{cancel, get, owned, require, update},
@@ -25,18 +31,23 @@ pub(crate) use self::{
 };
 use crate::{
     Fault,
-    deadline::since_1970,
     hub::{Hub, Subject},
     lock::lock,
-    store::{TaskId, TaskRecord, TaskStore},
+    store::{Replaced, TaskId, TaskRecord, TaskStore},
 };
 
 /// The tasks of a server.
 pub(crate) struct Tasks {
     store: Box<dyn TaskStore>,
     hub: Arc<Hub>,
+    /// What one of them may hold: more could not be told in one message.
+    most_bytes: usize,
     /// Those that run in this process.
     live: Mutex<HashMap<TaskId, Arc<Live>>>,
+    /// Their runs.
+    runs: TaskTracker,
+    /// Fires when none is to run any more.
+    stopping: CancellationToken,
 }
 
 /// What runs of a task.
@@ -55,33 +66,102 @@ pub(crate) struct Live {
 const TRIES: u32 = 64;
 
 impl Tasks {
-    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>) -> Self {
-        Self { store, hub: hub.clone(), live: Mutex::default() }
+    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>, most_bytes: usize) -> Self {
+        let (live, runs, stopping) = Default::default();
+        Self { store, hub: hub.clone(), most_bytes, live, runs, stopping }
+    }
+
+    /// What ends them all.
+    pub(crate) fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
+    /// Ends them all, and waits until that is kept.
+    pub(crate) async fn end(&self) {
+        self.stopping.cancel();
+        self.runs.close();
+        self.runs.wait().await;
+    }
+
+    /// Now, in milliseconds since 1970.
+    fn now(&self) -> u64 {
+        self.store.now()
     }
 
     async fn load(&self, id: TaskId) -> Result<Option<TaskRecord>, Fault> {
-        self.store.load(id).await.map_err(broken)
+        self.change(id, |_| false).await
     }
 
     /// Changes a task, whoever else does at the same time; `change` says whether it has. What it is then, if there is such a
-    /// task.
+    /// task. Where there is no room for what it is to hold, that is [`Fault::Busy`].
     async fn change(
         &self,
         id: TaskId,
         mut change: impl FnMut(&mut TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, Fault> {
         for _ in 0..TRIES {
-            let Some(mut record) = self.load(id).await? else { return Ok(None) };
-            if !change(&mut record) {
+            let Some(mut record) = self.store.load(id).await.map_err(broken)? else { return Ok(None) };
+            let (version, changes) = (record.version(), record.changes());
+            let most = record.bytes().max(self.most_bytes);
+            let has_failed = self.is_lost(id, &record) && record.fail(lost(), self.now());
+            if !change(&mut record) && !has_failed {
                 return Ok(Some(record));
             }
-            if self.store.replace(id, record.clone()).await.map_err(broken)? {
-                self.hub.changed(&Subject::Task(id.to_string().into()));
-                return Ok(Some(record));
+            if record.bytes() > most {
+                return Err(Fault::Busy);
+            }
+            match self.store.replace(id, version, record.clone()).await.map_err(broken)? {
+                Replaced::Done if record.changes() != changes => {
+                    self.hub.changed(&Subject::Task(id.to_string().into()));
+                    return Ok(Some(record));
+                }
+                Replaced::Done => return Ok(Some(record)),
+                Replaced::NoRoom => return Err(Fault::Busy),
+                Replaced::Outdated => {}
             }
         }
         tracing::error!("a task changes so often that it could not be changed");
         Err(Fault::Internal)
+    }
+
+    /// Whether nobody runs a task any more that has not come to its end. What runs here is not lost, however long its store
+    /// was away.
+    fn is_lost(&self, id: TaskId, record: &TaskRecord) -> bool {
+        let is_over = |_| record.held_until().is_none_or(|until| until <= self.now());
+        !record.status().is_terminal() && self.live(id).is_none() && self.store.lease().is_none_or(is_over)
+    }
+
+    /// Until when what runs now counts as running.
+    fn held_until(&self, lease: Duration) -> u64 {
+        self.now().saturating_add(lease.as_millis().try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Waits until it is worthwhile to look again for what other processes have done to tasks, if they can.
+    pub(crate) async fn next_look(&self) {
+        match self.store.lease() {
+            Some(lease) => sleep(beat(lease)).await,
+            None => pending().await,
+        }
+    }
+
+    /// Says of a task that it runs, until it has come to its end elsewhere. What others have put into its record reaches the
+    /// handler from here.
+    async fn hold(&self, live: &Live, lease: Duration) {
+        loop {
+            self.next_look().await;
+            let until = self.held_until(lease);
+            let held = timeout(beat(lease), self.change(live.id, |task| task.hold(until)));
+            match held.await {
+                Ok(Ok(Some(task))) if !task.status().is_terminal() => {
+                    if task.is_answered() {
+                        live.changed.notify_waiters();
+                    }
+                }
+                Ok(Ok(_)) => return live.ended.cancel(),
+                // Nobody takes it for lost before its lease is over.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
     }
 
     fn live(&self, id: TaskId) -> Option<Arc<Live>> {
@@ -100,9 +180,14 @@ fn broken(error: crate::Error) -> Fault {
     Fault::Internal
 }
 
-/// Now, in milliseconds since 1970.
-fn now() -> u64 {
-    since_1970().as_millis().try_into().unwrap_or(u64::MAX)
+/// What a task comes to that nobody runs any more.
+fn lost() -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, "The process that ran this task is lost")
+}
+
+/// How often a lease is renewed.
+fn beat(lease: Duration) -> Duration {
+    (lease / 3).max(Duration::from_millis(1))
 }
 
 /// Which task a call is, or that it may become one.

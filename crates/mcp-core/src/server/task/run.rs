@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use mcp_jsonrpc::{ErrorObject, Raw, RequestId};
-use tokio::{runtime::Handle, sync::oneshot, time::sleep};
+use mcp_jsonrpc::{ErrorObject, Raw, RequestId, code};
+use tokio::{runtime::Handle, sync::oneshot, task::JoinSet, time::sleep};
 
-use super::{Live, Tasks, now};
+use super::{Live, Tasks};
 use crate::{
     Exchange, Fault, Principal, Reply, Revision, ToolError,
     lock::lock,
@@ -30,17 +30,18 @@ use crate::{
 pub(crate) async fn begin(exchange: Exchange, handler: Unwinding, timeout: Option<Timeout>) -> Result<Body, Fault> {
     let (tell, told) = oneshot::channel();
     // In a task of its own: a client that leaves leaves none behind that is kept and does not run.
-    tokio::spawn(run(exchange, handler, timeout, tell));
+    let core = exchange.server.0.core.clone();
+    core.tasks.runs.spawn(run(core.clone(), exchange, handler, timeout, tell));
     told.await.unwrap_or(Err(Fault::Internal))
 }
 
 async fn run(
+    core: Arc<Core>,
     exchange: Exchange,
     handler: Unwinding,
     timeout: Option<Timeout>,
     tell: oneshot::Sender<Result<Body, Fault>>,
 ) {
-    let core = exchange.server.0.core.clone();
     let (live, record) = match created(&core, &exchange).await {
         Ok(created) => created,
         // Where nobody waits for it any more, nobody need know.
@@ -48,7 +49,7 @@ async fn run(
     };
     if tell.send(introduction(live.id, &record)).is_err() {
         // Nobody will ever ask for it.
-        drop(core.tasks.change(live.id, |task| task.cancel(now())).await);
+        drop(core.tasks.change(live.id, |task| task.cancel(core.tasks.now())).await);
         return;
     }
     let finishing = async {
@@ -62,6 +63,10 @@ async fn run(
     tokio::select! {
         biased;
         () = live.ended.cancelled() => {}
+        () = core.tasks.stopping.cancelled() => {
+            // Where it cannot be kept, whoever asks finds that nobody runs it.
+            drop(core.tasks.change(live.id, |task| task.fail(stopped(), core.tasks.now())).await);
+        }
         () = sleep(record.ttl()) => {}
         () = finishing => {}
     }
@@ -73,11 +78,20 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// Keeps a new task, which runs here from now on.
 async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, TaskRecord), Fault> {
     let (limits, owner) = (&core.limits, exchange.principal().map(Principal::digest));
-    let record = TaskRecord::new(owner, now(), limits.task_ttl, limits.task_poll_interval);
-    let running = Running::new(core);
-    let create = core.tasks.store.create(running.id, record.clone(), limits.tasks);
-    if !create.await.map_err(super::broken)? {
+    let (tasks, mut running) = (&core.tasks, Running::new(core));
+    if tasks.stopping.is_cancelled() {
         return Err(Fault::Busy);
+    }
+    let mut record = TaskRecord::new(owner, tasks.now(), limits.task_ttl, limits.task_poll_interval);
+    let lease = tasks.store.lease();
+    if let Some(lease) = lease {
+        record.hold(tasks.held_until(lease));
+    }
+    if !tasks.store.create(running.id, record.clone(), limits.tasks).await.map_err(super::broken)? {
+        return Err(Fault::Busy);
+    }
+    if let Some(lease) = lease {
+        running.hold(lease);
     }
     if let Some(tasking) = &exchange.task {
         tasking.begin(running.live.clone());
@@ -89,6 +103,8 @@ async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, Task
 struct Running {
     core: Arc<Core>,
     live: Arc<Live>,
+    /// What says so to others.
+    holding: JoinSet<()>,
 }
 
 impl Running {
@@ -97,7 +113,13 @@ impl Running {
         let (changed, ended, asked) = Default::default();
         let live = Arc::new(Live { id, changed, ended, asked });
         lock(&core.tasks.live).insert(id, live.clone());
-        Self { core: core.clone(), live }
+        Self { core: core.clone(), live, holding: JoinSet::new() }
+    }
+
+    /// Holds it in a task of its own, so that a handler which keeps its thread to itself is not taken for lost.
+    fn hold(&mut self, lease: Duration) {
+        let (tasks, live) = (self.core.tasks.clone(), self.live.clone());
+        self.holding.spawn(async move { tasks.hold(&live, lease).await });
     }
 }
 
@@ -139,20 +161,41 @@ fn written(id: RequestId, revision: Revision, outcome: Result<Body, Fault>) -> R
     Reply::new(id, revision, outcome).into_outcome(None)
 }
 
+/// What a task comes to that ends with its server.
+fn stopped() -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, "The server that ran this task has ended")
+}
+
+/// What a task comes to whose end is larger than what may be kept.
+fn no_room() -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, "There is no room to keep what the task came to")
+}
+
+/// What a handler is told that could not change what is kept of its task.
+fn unkept(fault: Fault) -> ToolError {
+    match fault {
+        Fault::Busy => ToolError::new("There is no room to keep that of the task"),
+        fault => ToolError::faulty(fault),
+    }
+}
+
 impl Tasks {
     async fn finish(&self, id: TaskId, outcome: &Result<Raw, ErrorObject>) -> Result<(), Fault> {
         let finished = self.change(id, |task| match outcome {
-            Ok(result) => task.complete(result.clone(), now()),
-            Err(error) => task.fail(error.clone(), now()),
+            Ok(result) => task.complete(result.clone(), self.now()),
+            Err(error) => task.fail(error.clone(), self.now()),
         });
-        finished.await.map(drop)
+        match finished.await {
+            Err(Fault::Busy) => self.change(id, |task| task.fail(no_room(), self.now())).await.map(drop),
+            finished => finished.map(drop),
+        }
     }
 }
 
 impl Live {
     pub(crate) async fn say(&self, core: &Core, message: String) -> Result<(), ToolError> {
-        let said = core.tasks.change(self.id, |task| task.say(message.clone(), now())).await;
-        said.map(drop).map_err(ToolError::faulty)
+        let said = core.tasks.change(self.id, |task| task.say(message.clone(), core.tasks.now())).await;
+        said.map(drop).map_err(unkept)
     }
 
     /// Asks the client, in place. `read` makes the answer out; one that does not read is asked for again, under another key, as
@@ -169,8 +212,8 @@ impl Live {
         for _ in 0..core.limits.input_rounds.max(1) {
             let key = self.fresh(key);
             let open = Open { live: self, tasks: &core.tasks, key: &key };
-            let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), now())).await;
-            if asked.map_err(ToolError::faulty)?.is_none_or(|task| task.status().is_terminal()) {
+            let asked = core.tasks.change(self.id, |task| task.ask(&key, question.clone(), core.tasks.now())).await;
+            if asked.map_err(unkept)?.is_none_or(|task| task.status().is_terminal()) {
                 return Err(over());
             }
             let answer = self.answer(&core.tasks, &key).await?;
@@ -200,7 +243,7 @@ impl Live {
             changed.as_mut().enable();
             let mut answer = None;
             let task = tasks.change(self.id, |task| {
-                answer = task.take_answer(key, now());
+                answer = task.take_answer(key, tasks.now());
                 answer.is_some()
             });
             let task = task.await.map_err(ToolError::faulty)?;
@@ -234,6 +277,6 @@ impl Drop for Open<'_> {
             return;
         }
         let (tasks, id, key) = (self.tasks.clone(), self.live.id, self.key.to_owned());
-        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, now())).await.map(drop) });
+        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, tasks.now())).await.map(drop) });
     }
 }
