@@ -25,6 +25,9 @@ pub trait Method {
     type Result: DeserializeOwned;
     /// Whether a modern server may ask for more before it answers.
     const MAY_ASK: bool = false;
+    /// Whether a server may send notifications before it answers, with [`Context::notify`](crate::Context::notify). Progress
+    /// and log messages need no word.
+    const NOTIFIES: bool = false;
 
     /// Whether a request calls it.
     #[must_use]

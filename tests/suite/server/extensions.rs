@@ -1,6 +1,9 @@
 //! Methods that an extension adds, and what both sides make of one that the other lacks.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use mcp_core::{
     Client, Context, Era, ErrorKind, Fault, Limits, Server, Tool, ToolError, implementation,
@@ -232,4 +235,58 @@ async fn a_method_has_one_handler_and_the_cores_stay_the_cores() {
     assert_eq!(twice.try_build().unwrap_err().kind(), ErrorKind::DuplicateRegistration);
     let core = Server::builder(implementation!()).method::<Core, _>(|_, _| async { said("mine") });
     assert_eq!(core.try_build().unwrap_err().kind(), ErrorKind::DuplicateRegistration);
+}
+
+const GREETED: &str = "notifications/greetings/greeted";
+
+/// Says hello to each before it answers.
+struct GreetAll;
+
+impl Method for GreetAll {
+    const NAME: &'static str = "greetings/all";
+    const ERAS: &'static [Era] = &[Era::Legacy, Era::Modern];
+    const NOTIFIES: bool = true;
+    type Params = Value;
+    type Result = Greeting;
+}
+
+async fn greet_all(context: Context, _: Value) -> Result<Greeting, Fault> {
+    for name in ["Ada", "Alan", "Grace"] {
+        context.notify(GREETED, json!({ "name": name })).await;
+    }
+    said("Hello, all")
+}
+
+/// A tool, which has no notifications of its own.
+async fn quiet(context: Context) -> Result<(), ToolError> {
+    context.notify(GREETED, json!({ "name": "nobody" }));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_extension_may_have_notifications_on_any_wire() {
+    let server = || {
+        let builder = Server::builder(implementation!()).method::<GreetAll, _>(greet_all);
+        builder.tool(Tool::new("quiet", quiet)).build()
+    };
+    for revision in [mcp_core::Revision::LATEST, mcp_core::Revision::V2025_11_25] {
+        for over_http in [false, true] {
+            let heard = Arc::<Mutex<Vec<String>>>::default();
+            let hear = heard.clone();
+            let builder = Client::builder(implementation!()).revisions([revision]);
+            let builder = builder.on_notification(GREETED, move |params| {
+                let params: Value = params.unwrap().decode().unwrap();
+                hear.lock().unwrap().push(params["name"].as_str().unwrap().to_owned());
+            });
+            let served = mcp_test::HttpServer::start(server()).await;
+            let client = match over_http {
+                true => builder.connect(mcp_http::Http::new(served.url())).await.unwrap(),
+                false => builder.connect(server()).await.unwrap(),
+            };
+            client.call::<()>("quiet", ()).await.unwrap();
+            assert_eq!(client.request::<GreetAll>(&json!({})).await.unwrap().text, "Hello, all");
+            super::until("all are heard of", async || heard.lock().unwrap().len() == 3).await;
+            assert_eq!(*heard.lock().unwrap(), ["Ada", "Alan", "Grace"], "{revision} {over_http}");
+        }
+    }
 }

@@ -200,6 +200,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Hears the notifications of that name, which an extension has: their parameters. It runs while messages are read, and
+    /// must not block. What the protocol itself has for these comes to whoever else asks for it, and not here.
+    pub fn on_notification(
+        mut self,
+        method: impl Into<String>,
+        hear: impl Fn(Option<Raw>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hearing.others.insert(method.into(), Arc::new(hear));
+        self
+    }
+
     /// Keeps answers for as long as the server says, and until it says that they have changed. `principal` names whoever the
     /// client calls for: what is private is not shown to another one. Default: nothing is kept.
     ///

@@ -35,7 +35,12 @@ use crate::{
 pub(crate) struct Hearing {
     pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     pub(super) elicited: Option<Arc<dyn Fn(String) + Send + Sync>>,
+    /// What extensions have, by their names.
+    pub(super) others: HashMap<String, Arc<Hear>>,
 }
+
+/// What hears the notifications of a name.
+type Hear = dyn Fn(Option<Raw>) + Send + Sync;
 
 /// The task that answers the server, for as long as this lives.
 pub(crate) struct Router {
@@ -215,7 +220,7 @@ impl Routing {
             notification::ELICITED => self.on_elicited(params),
             method => match subject(notification) {
                 Some(subject) => self.listening.heard(&subject),
-                None => tracing::debug!(method, "a notification was ignored"),
+                None => self.hearing.other(method, params),
             },
         }
     }
@@ -284,6 +289,13 @@ impl Hearing {
         let message = params.and_then(|params| params.decode().ok());
         if let (Some(hear), Some(message)) = (&self.log, message) {
             contained(|| hear(message));
+        }
+    }
+
+    fn other(&self, method: &str, params: Option<&Raw>) {
+        match self.others.get(method) {
+            Some(hear) => contained(|| hear(params.cloned())),
+            None => tracing::debug!(method, "a notification was ignored"),
         }
     }
 

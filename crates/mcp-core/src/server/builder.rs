@@ -18,7 +18,7 @@ use crate::{
     observer::{Observer, Observers},
     server::{
         Core, Extensions, Inner, Introduction, ServerExtension, StateKeys,
-        extension_methods::{self, ExtensionMethod},
+        extension_methods::{ExtensionMethod, ExtensionMethods},
         introduction::Introducer,
         layers::{self, BuildStack, Stack},
         registry::Filter,
@@ -379,7 +379,7 @@ impl ServerBuilder {
             logging: self.logging,
             state: self.state,
             extensions: self.extensions,
-            methods: extension_methods::table(self.methods)?,
+            methods: ExtensionMethods::new(self.methods)?,
             sequence: AtomicU64::new(1),
             hub,
             subscriptions: Arc::default(),

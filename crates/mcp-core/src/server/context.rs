@@ -241,7 +241,7 @@ impl Context {
             && let Ok(data) = Raw::encode(&data)
         {
             let logger = Some(logger.to_owned()).filter(|logger| !logger.is_empty());
-            self.notify(notification::MESSAGE, &LogMessage { level, logger, data }, Outlet::message);
+            self.tell_client(notification::MESSAGE, &LogMessage { level, logger, data }, Outlet::message);
         }
         Told(self.clone())
     }
@@ -250,6 +250,18 @@ impl Context {
     #[must_use]
     pub fn logs(&self, level: LogLevel) -> bool {
         self.outlet().is_open() && self.0.exchange.log_level.is_some_and(|least| level >= least)
+    }
+
+    /// Sends a notification of an extension, where the method that is answered [has some](crate::method::Method::NOTIFIES);
+    /// anywhere else it does nothing. It is queued at once. `params` is an object.
+    ///
+    /// Where the client reads slower than this is called, notifications are dropped; await what is returned to wait for
+    /// room instead.
+    pub fn notify(&self, method: &str, params: impl Serialize) -> Told {
+        if self.0.exchange.notifies() && self.outlet().is_open() {
+            self.tell_client(method, &params, Outlet::message);
+        }
+        Told(self.clone())
     }
 
     /// Ends the connection that the answer would go on, while the call goes on: the client comes back for the answer after a
@@ -272,7 +284,7 @@ impl Context {
         if is_task { &NOWHERE } else { &self.0.exchange.outlet }
     }
 
-    fn notify(&self, method: &str, params: &impl Serialize, queue: impl FnOnce(&Outlet, Bytes)) {
+    fn tell_client(&self, method: &str, params: &impl Serialize, queue: impl FnOnce(&Outlet, Bytes)) {
         if let Ok(params) = Raw::encode(params) {
             if let Some(watch) = &self.0.exchange.watch {
                 watch.notification(method);
@@ -300,7 +312,7 @@ impl Context {
         *last = progress;
         let total = total.filter(|total| total.is_finite());
         let params = Params { progress_token: token, progress, total, message };
-        self.notify(notification::PROGRESS, &params, Outlet::progress);
+        self.tell_client(notification::PROGRESS, &params, Outlet::progress);
     }
 }
 

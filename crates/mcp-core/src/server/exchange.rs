@@ -149,7 +149,13 @@ impl Exchange {
     /// Whether anything may be told before the answer: progress, what the handler says, or what is listened to.
     #[must_use]
     pub fn may_notify(&self) -> bool {
-        self.progress_token().is_some() || self.log_level.is_some() || self.method == Listen::NAME
+        let may_tell = self.progress_token().is_some() || self.log_level.is_some();
+        may_tell || self.method == Listen::NAME || self.notifies()
+    }
+
+    /// Whether it calls a method of an extension that has notifications of its own.
+    pub(crate) fn notifies(&self) -> bool {
+        self.server.0.core.methods.notifies(&self.method)
     }
 
     /// Whether anything at all may go to the client before the answer: the same, or a question.

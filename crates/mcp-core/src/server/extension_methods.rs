@@ -40,9 +40,10 @@ pub trait ServerExtension {
 
 /// What answers a method of an extension.
 pub(crate) struct ExtensionMethod {
-    pub(crate) name: &'static str,
+    name: &'static str,
     eras: &'static [Era],
     may_ask: bool,
+    notifies: bool,
     start: Box<Start>,
 }
 
@@ -61,30 +62,46 @@ impl ExtensionMethod {
             let answer = handler(context, params.map_err(|why| Fault::InvalidParams(why.into()))?);
             Ok(Box::pin(async move { body(M::NAME, &answer.await?) }) as Handling)
         };
-        Self { name: M::NAME, eras: M::ERAS, may_ask: M::MAY_ASK, start: Box::new(start) }
+        let (name, eras, may_ask, notifies) = (M::NAME, M::ERAS, M::MAY_ASK, M::NOTIFIES);
+        Self { name, eras, may_ask, notifies, start: Box::new(start) }
     }
 }
 
-/// The methods by their names.
-///
-/// # Errors
-/// When two have one name, or the core has a method of that name.
-pub(super) fn table(methods: Vec<ExtensionMethod>) -> Result<HashMap<&'static str, ExtensionMethod>, Error> {
-    let mut table = HashMap::with_capacity(methods.len());
-    for method in methods {
-        let name = method.name;
-        let is_core = [Era::Legacy, Era::Modern].into_iter().any(|era| CoreMethod::find(name, era).is_some());
-        if is_core || table.insert(name, method).is_some() {
-            let message = format!("the method `{name}` is there already");
-            return Err(Error::new(ErrorKind::DuplicateRegistration, message).blaming(Blame::Caller));
+/// The methods of all extensions.
+#[derive(Default)]
+pub(crate) struct ExtensionMethods {
+    by_name: HashMap<&'static str, ExtensionMethod>,
+    /// Whether any of them has notifications; mostly none has, and then nothing is looked up for that.
+    any_notifies: bool,
+}
+
+impl ExtensionMethods {
+    /// # Errors
+    /// When two have one name, or the core has a method of that name.
+    pub(super) fn new(methods: Vec<ExtensionMethod>) -> Result<Self, Error> {
+        let mut all = Self::default();
+        for method in methods {
+            let name = method.name;
+            all.any_notifies |= method.notifies;
+            let is_core = [Era::Legacy, Era::Modern].into_iter().any(|era| CoreMethod::find(name, era).is_some());
+            if is_core || all.by_name.insert(name, method).is_some() {
+                let message = format!("the method `{name}` is there already");
+                return Err(Error::new(ErrorKind::DuplicateRegistration, message).blaming(Blame::Caller));
+            }
         }
+        Ok(all)
     }
-    Ok(table)
+
+    /// Whether a method has notifications of its own.
+    pub(crate) fn notifies(&self, method: &str) -> bool {
+        self.any_notifies && self.by_name.get(method).is_some_and(|method| method.notifies)
+    }
 }
 
 /// Starts a method that is not the core's.
 pub(super) fn call(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
-    let found = core.methods.get(&*exchange.method).filter(|method| method.eras.contains(&exchange.revision.era()));
+    let found =
+        core.methods.by_name.get(&*exchange.method).filter(|method| method.eras.contains(&exchange.revision.era()));
     let method = found.ok_or_else(|| Fault::MethodNotFound(exchange.method.clone()))?;
     // Which members there are, and of which shape, is the extension's to say.
     let params = exchange.params.clone();

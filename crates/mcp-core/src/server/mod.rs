@@ -36,7 +36,7 @@ mod template;
 mod tool;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::AtomicU64},
@@ -50,6 +50,7 @@ pub use builder::ServerBuilder;
 pub use connection::{serve, serve_peer};
 pub use context::{Context, Told};
 pub use exchange::Exchange;
+use extension_methods::ExtensionMethods;
 pub use extension_methods::ServerExtension;
 pub use extensions::Extensions;
 pub use form::{Form, Question, form, form_schema};
@@ -131,8 +132,8 @@ pub(crate) struct Core {
     state: Extensions,
     /// The extensions of the protocol that the application has, and their settings.
     extensions: BTreeMap<String, Raw>,
-    /// The methods that these have, by their names.
-    methods: HashMap<&'static str, extension_methods::ExtensionMethod>,
+    /// The methods that these have.
+    methods: ExtensionMethods,
     /// How many requests were accepted, and one.
     sequence: AtomicU64,
     hub: Arc<Hub>,
