@@ -1,6 +1,7 @@
 //! The workspace's own commands, run as `cargo xtask COMMAND`. One module a command; `COMMANDS` is the whole list.
 
 mod arguments;
+mod autobahn;
 mod bench;
 mod conformance;
 mod debian;
@@ -62,6 +63,12 @@ const COMMANDS: &[Command] = &[
         flags: &["--skip-npm", "--only PEER"],
         about: "clients and servers that we did not write talk to the example ones",
         run: |arguments| interop::run(arguments.has("--skip-npm"), arguments.value("--only")),
+    },
+    Command {
+        name: "autobahn",
+        flags: &[],
+        about: "Autobahn's fuzzing client against our side of a WebSocket, where there is a Python 2.7",
+        run: |_| autobahn::run().map(drop),
     },
     Command {
         name: "fuzz",

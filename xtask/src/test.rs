@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{conformance, debian, interop, process, tidy, workspace};
+use crate::{autobahn, conformance, debian, interop, process, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -14,7 +14,7 @@ struct Step {
 /// Whether a step did its work.
 enum Done {
     Yes,
-    LeftOut,
+    LeftOut(&'static str),
 }
 
 const STEPS: &[Step] = &[
@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: |_| tests() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "conformance suite", run: conformance },
+    Step { name: "WebSocket frames", run: |_| websocket() },
     Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm, None).map(|()| Done::Yes) },
 ];
 
@@ -44,7 +45,7 @@ pub(crate) fn run(skip_npm: bool) -> Result {
         })?;
         match done {
             Done::Yes => println!("=== {} ok ({:.0} s) ===", step.name, started.elapsed().as_secs_f64()),
-            Done::LeftOut => println!("=== {} left out (--skip-npm) ===", step.name),
+            Done::LeftOut(why) => println!("=== {} left out ({why}) ===", step.name),
         }
     }
     println!("\nall steps passed{}", if skip_npm { ", but what needs npm was left out" } else { "" });
@@ -63,9 +64,13 @@ fn documentation() -> Result<Done> {
 
 fn conformance(skip_npm: bool) -> Result<Done> {
     if skip_npm {
-        return Ok(Done::LeftOut);
+        return Ok(Done::LeftOut("--skip-npm"));
     }
     conformance::run().map(|()| Done::Yes)
+}
+
+fn websocket() -> Result<Done> {
+    Ok(if autobahn::run()? { Done::Yes } else { Done::LeftOut("no Python 2.7") })
 }
 
 fn tests() -> Result<Done> {

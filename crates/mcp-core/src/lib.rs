@@ -68,7 +68,7 @@ pub use server::{
     ResourceRegistry, ResourceTemplate, Server, ServerBuilder, TemplateRegistry, Tool, ToolRegistry,
 };
 pub use shown::shown;
-pub use wire::{FrameSink, FrameSource, Wire};
+pub use wire::{Farewell, FrameSink, FrameSource, Wire};
 
 /// Makes a prompt of an `async fn`, by a function beside it that returns the [`Prompt`].
 ///

@@ -103,7 +103,8 @@ pub struct Limits {
     pub task_ttl: Duration,
     /// How often clients are told to ask for a task. A server's. Default 1 s.
     pub task_poll_interval: Duration,
-    /// How long an HTTP call may be quiet before it becomes a stream with keep-alives. Default 15 s.
+    /// How long an HTTP call may be quiet before it becomes a stream with keep-alives, and how often a WebSocket is pinged.
+    /// Default 15 s.
     pub keep_alive: Duration,
     /// How long a peer may leave what is for it unread: then the call of an HTTP stream is ended, and a shared wire whose
     /// answers are over their bounds. Also how long the body of an HTTP request may take, and how long its head: an HTTP

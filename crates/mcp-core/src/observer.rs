@@ -165,7 +165,7 @@ pub enum CloseReason<'a> {
     Peer,
     /// This side ended it.
     Local,
-    /// Nothing was heard of the peer for as long as it may be quiet. A session's.
+    /// Nothing was heard of the peer for as long as it may be quiet: a session, or a connection with an idle limit.
     Expired,
     /// It failed, or the peer read nothing for too long.
     Failed(&'a Error),

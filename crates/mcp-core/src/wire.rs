@@ -34,6 +34,16 @@ pub trait FrameSource: Send + 'static {
     fn next(&mut self) -> impl Future<Output = io::Result<Option<Frame>>> + Send;
 }
 
+/// Why this side ends a connection, for wires that can say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Farewell {
+    /// Nothing was asked, and nothing ran, for as long as a connection may be idle.
+    Idle,
+    /// This side is stopping.
+    GoingAway,
+}
+
 /// Where frames go.
 pub trait FrameSink: Send + 'static {
     /// Writes all of `frames`, in as few writes as can be, and leaves it empty.
@@ -44,6 +54,16 @@ pub trait FrameSink: Send + 'static {
     fn writes(&self) -> Option<Arc<AtomicU64>> {
         None
     }
+
+    /// What the wire has to do beside, as keeping itself alive. It is polled while nothing is being sent, also where nothing
+    /// is read, in the task that reads; it ends only by failing, and the connection with it. Dropping the future loses
+    /// nothing. Default: nothing.
+    fn tend(&mut self) -> impl Future<Output = io::Error> + Send {
+        std::future::pending()
+    }
+
+    /// Why [`close`](Self::close), which follows, is called, where this side has a reason. Default: nobody is told.
+    fn because(&mut self, _: Farewell) {}
 
     /// Tells the other side that nothing more will come, and does what else ends the wire, as waiting for a child
     /// process. Called once, last.
@@ -58,7 +78,11 @@ pub(crate) async fn write<T>(
 ) -> io::Result<()> {
     let (mut ready, mut frames) = (Vec::new(), Vec::new());
     loop {
-        queue.filled().await;
+        tokio::select! {
+            biased;
+            () = queue.filled() => {}
+            error = sink.tend() => return Err(error),
+        }
         queue.drain(&mut ready);
         if ready.is_empty() {
             return Ok(());

@@ -36,12 +36,23 @@ pub use http;
 #[cfg(feature = "tls")]
 pub use rustls;
 #[cfg(feature = "server")]
-pub use server::{WsLayer, WsService, request_parts, serve};
+pub use server::{BearerSubprotocol, BearerSubprotocolService, WsLayer, WsService, request_parts, serve};
 #[cfg(any(feature = "client", feature = "server"))]
-pub use socket::{Socket, SocketSink, SocketSource};
+pub use socket::{Counted, Socket, SocketSink, SocketSource};
 
 /// The subprotocol that both sides agree on (`Sec-WebSocket-Protocol`).
 pub const SUBPROTOCOL: &str = "mcp";
+
+/// The subprotocol of sides that can go on with a connection on another socket. An extension of this crate's.
+pub const RESUME_SUBPROTOCOL: &str = "mcp.resume";
+
+/// How a subprotocol begins that tells a token.
+#[cfg(any(feature = "client", feature = "server"))]
+const AUTH_SUBPROTOCOL: &str = "mcp.auth.";
+
+/// How a subprotocol begins that tells a revision.
+#[cfg(feature = "server")]
+const VERSION_SUBPROTOCOL: &str = "mcp.version.";
 
 /// The README's examples.
 #[cfg(all(doctest, feature = "client", feature = "server"))]

@@ -57,5 +57,9 @@ mod skills_page {}
 mod http_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/websocket.md")]
+mod websocket_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]
 mod client_page {}

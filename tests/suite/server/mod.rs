@@ -32,7 +32,7 @@ use mcp_core::Server;
 use serde_json::{Value, json};
 
 /// What the modern era wants in `_meta`.
-fn modern_meta() -> Value {
+pub(crate) fn modern_meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

@@ -11,7 +11,9 @@ use super::*;
 const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
 
 /// A listener that does with each connection what `serve` says.
-async fn peer<F: Future<Output = ()> + Send + 'static>(serve: impl Fn(Peer) -> F + Send + 'static) -> String {
+pub(super) async fn peer<F: Future<Output = ()> + Send + 'static>(
+    serve: impl Fn(Peer) -> F + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/mcp?key=secret", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -23,7 +25,7 @@ async fn peer<F: Future<Output = ()> + Send + 'static>(serve: impl Fn(Peer) -> F
 }
 
 /// Reads the upgrade and switches, with `extra` header lines.
-async fn switch(peer: &mut Peer, extra: &str) {
+pub(super) async fn switch(peer: &mut Peer, extra: &str) {
     let head = peer.head().await.expect("an upgrade");
     let key = header(&head, "sec-websocket-key").unwrap();
     let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
@@ -35,7 +37,7 @@ async fn switch(peer: &mut Peer, extra: &str) {
 }
 
 /// Switches, and answers the probe as a modern server.
-async fn modern(peer: &mut Peer) {
+pub(super) async fn modern(peer: &mut Peer) {
     switch(peer, "Sec-WebSocket-Protocol: mcp\r\n").await;
     let probe = peer.hear().await;
     assert_eq!(probe["method"], "server/discover");

@@ -1,7 +1,11 @@
 //! WebSocket down to its frames, by hand: what peers in the wild do, no library would.
 
 mod client;
+mod cuts;
+mod ends;
+mod resume;
 mod server;
+mod subprotocols;
 mod tls;
 
 use std::{io, net::SocketAddr, time::Duration};
@@ -42,6 +46,12 @@ impl Frame {
     fn json(&self) -> Value {
         assert_eq!(self.opcode, TEXT, "{self:?}");
         serde_json::from_slice(&self.payload).unwrap()
+    }
+
+    /// The reason in a close frame.
+    fn reason(&self) -> &str {
+        assert_eq!(self.opcode, CLOSE, "{self:?}");
+        std::str::from_utf8(&self.payload[2..]).unwrap()
     }
 
     /// The code of a close frame.
@@ -198,9 +208,27 @@ impl Served {
 
     /// WebSocket alone.
     async fn alone(server: Server) -> Self {
+        Self::with(WsLayer::new(server)).await
+    }
+
+    /// WebSocket alone, as the layer has it.
+    async fn with(layer: WsLayer) -> Self {
+        Self::until(layer, std::future::pending()).await
+    }
+
+    /// The same until the signal.
+    async fn until(layer: WsLayer, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let task = tokio::spawn(async move { WsLayer::new(server).serve(listener).await.unwrap() });
+        let task = tokio::spawn(async move { layer.serve_until(listener, signal).await.unwrap() });
+        Self { address, task }
+    }
+
+    /// Whatever a router serves.
+    async fn router(router: axum::Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, task }
     }
 
@@ -223,6 +251,17 @@ impl Served {
         let lines: String = kept.chain(headers).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         peer.write(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await;
         (peer.head().await.expect("an answer"), peer)
+    }
+
+    /// Sees an upgrade refused, with an error that says why.
+    async fn refused(&self, headers: &[(&str, &str)], status: &str) -> String {
+        let (head, mut peer) = self.upgrade("/mcp", headers).await;
+        assert!(head[0].contains(status), "{head:?}");
+        assert_eq!(header(&head, "content-type"), Some("application/json"));
+        let length: usize = header(&head, "content-length").unwrap().parse().unwrap();
+        let body: Value = serde_json::from_slice(&peer.exactly(length).await.unwrap()).unwrap();
+        assert_eq!((&body["id"], &body["error"]["code"]), (&Value::Null, &serde_json::json!(-32600)), "{body}");
+        body["error"]["message"].as_str().unwrap().to_owned()
     }
 
     /// A connection that is open.

@@ -5,24 +5,27 @@
 
 use std::{
     collections::VecDeque,
+    future::pending,
     io,
+    pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Poll,
+    time::Duration,
 };
 
 use futures_util::FutureExt;
 use mcp_jsonrpc::{Bytes, Frame, Inbound, Malformed, Message, Notification, Request, RequestId};
 use tokio::{
     task::{AbortHandle, JoinSet},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Arrival, Error, ErrorKind, Fault, FrameSink, FrameSource, Reply, Server, Wire,
+    Arrival, Error, ErrorKind, Farewell, Fault, FrameSink, FrameSource, Reply, Server, Wire,
     deadline::deadline,
     lock::lock,
     mailbox::Mailbox,
@@ -54,16 +57,38 @@ pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<(), Error> {
+    serve_until(server, wire, peer, None, pending()).await
+}
+
+/// The same until `end`, at the latest: then no request is taken any more, and what runs may finish within
+/// [`Limits::shutdown_grace`](crate::Limits). With `idle`, also until no message has come for so long while no request ran
+/// and nothing was listened to. The wire tells the peer why, if it can.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_until<W: Wire>(
+    server: Server,
+    wire: W,
+    peer: Peer,
+    idle: Option<Duration>,
+    end: impl Future<Output = Farewell> + Send,
+) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().shutdown_grace;
     let mut opened = server.0.core.observers.opened(ConnectionEvent { role: Role::Server, transport: W::KIND });
     let mut connection = Connection::new(server, W::KIND, peer, sink.writes());
-    let outbox = connection.outbox.clone();
+    connection.idle = idle;
+    let (outbox, farewell) = (connection.outbox.clone(), connection.farewell.clone());
     let mut writing = std::pin::pin!(async {
-        wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
-        sink.close().await
+        let written = wire::write(&outbox, &mut sink, |queued| queued.frame).await;
+        if let Some(why) = farewell.get() {
+            sink.because(*why);
+        }
+        // Why it failed may be what the peer is still to be told.
+        written.and(sink.close().await)
     });
-    let mut reading = std::pin::pin!(connection.read(source));
+    let end = std::pin::pin!(end);
+    let mut reading = std::pin::pin!(connection.read(source, end));
     // Both run in this task; what is ready when reading pauses leaves in one write.
     let (read, written) = tokio::select! {
         biased;
@@ -78,7 +103,12 @@ pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
         ended => ended.map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error)),
     };
-    opened.close(&ended.as_ref().map_or_else(CloseReason::Failed, |()| CloseReason::Peer));
+    opened.close(&match (&ended, farewell.get()) {
+        (Err(error), _) => CloseReason::Failed(error),
+        (Ok(()), Some(Farewell::Idle)) => CloseReason::Expired,
+        (Ok(()), Some(Farewell::GoingAway)) => CloseReason::Local,
+        (Ok(()), None) => CloseReason::Peer,
+    });
     ended
 }
 
@@ -111,6 +141,10 @@ struct Connection {
     peer: Peer,
     /// How often the wire took something, where it counts that.
     writes: Option<Arc<AtomicU64>>,
+    /// How long nothing may happen.
+    idle: Option<Duration>,
+    /// Why this side ends it, once it does.
+    farewell: Arc<OnceLock<Farewell>>,
 }
 
 /// Where an answer goes.
@@ -151,7 +185,11 @@ enum Event {
     Finished,
     Changed,
     End,
+    Farewell(Farewell),
 }
+
+/// Fires when the connection is to end.
+type End<'a, F> = Pin<&'a mut F>;
 
 impl Connection {
     fn new(server: Server, kind: &'static str, peer: Peer, writes: Option<Arc<AtomicU64>>) -> Self {
@@ -174,11 +212,17 @@ impl Connection {
             kind,
             peer,
             writes,
+            idle: None,
+            farewell: Arc::default(),
         }
     }
 
-    async fn read(&mut self, mut source: impl FrameSource) -> io::Result<()> {
-        let read = self.read_to_end(&mut source).await;
+    async fn read<F: Future<Output = Farewell>>(
+        &mut self,
+        mut source: impl FrameSource,
+        mut end: End<'_, F>,
+    ) -> io::Result<()> {
+        let read = self.read_to_end(&mut source, &mut end).await;
         if read.is_ok() {
             self.finish().await;
         }
@@ -188,13 +232,21 @@ impl Connection {
         read
     }
 
-    async fn read_to_end(&mut self, source: &mut impl FrameSource) -> io::Result<()> {
+    async fn read_to_end<F: Future<Output = Farewell>>(
+        &mut self,
+        source: &mut impl FrameSource,
+        end: &mut End<'_, F>,
+    ) -> io::Result<()> {
         loop {
-            match self.event(source).await? {
+            match self.event(source, end).await? {
                 Event::Frame(frame) => self.on_frame(frame).await,
                 Event::Finished => self.start_waiting().await,
                 Event::Changed => self.on_change(),
                 Event::End => return Ok(()),
+                Event::Farewell(why) => {
+                    let _ = self.farewell.set(why);
+                    return Ok(());
+                }
             }
             self.settled().await?;
         }
@@ -215,7 +267,13 @@ impl Connection {
         }
     }
 
-    async fn event(&mut self, source: &mut impl FrameSource) -> io::Result<Event> {
+    async fn event<F: Future<Output = Farewell>>(
+        &mut self,
+        source: &mut impl FrameSource,
+        end: &mut End<'_, F>,
+    ) -> io::Result<Event> {
+        let is_busy = !(self.tasks.is_empty() && self.listening.is_empty() && self.waiting.is_empty());
+        let idle = self.idle.filter(|_| !is_busy);
         let changed = async {
             std::future::poll_fn(|cx| self.session.poll_changed(cx)).await;
             // Until there is room, further changes are one with those that wait.
@@ -226,7 +284,9 @@ impl Connection {
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
             Some(_) = self.listening.join_next(), if !self.listening.is_empty() => Ok(Event::Finished),
             () = changed => Ok(Event::Changed),
+            why = end.as_mut() => Ok(Event::Farewell(why)),
             frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
+            () = quiet(idle) => Ok(Event::Farewell(Farewell::Idle)),
         }
     }
 
@@ -427,6 +487,14 @@ impl Connection {
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight<Stop>> {
         lock(&self.in_flight)
+    }
+}
+
+/// Waits for as long as a connection may be idle, and for ever where that is not limited.
+async fn quiet(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => sleep(limit).await,
+        None => pending().await,
     }
 }
 

@@ -1,21 +1,33 @@
 //! What a request is, before it becomes a socket: an upgrade that is meant for this server, or none of its business.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header, request::Parts};
+use mcp_core::Revisions;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::SUBPROTOCOL;
+use crate::{RESUME_SUBPROTOCOL, SUBPROTOCOL, VERSION_SUBPROTOCOL};
 
 /// An upgrade that this server takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Upgrade {
     accept: HeaderValue,
-    /// Whether the client offers our subprotocol. Others that it offers may be secrets, and are not looked at.
-    offers_ours: bool,
+    picked: Option<HeaderValue>,
 }
+
+/// Which subprotocols a server knows beside its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) resume: bool,
+    /// The revisions that may be named, where any may be.
+    pub(super) versions: Option<Revisions>,
+}
+
+/// A revision is offered, and none that the server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnknownVersion;
 
 impl Upgrade {
     /// Reads the upgrade, if it is a well-formed one at `path`. All else is for somebody else to answer.
-    pub(super) fn read(path: &str, parts: &Parts) -> Option<Self> {
+    pub(super) fn read(path: &str, parts: &Parts, known: Known) -> Option<Result<Self, UnknownVersion>> {
         let is_here = parts.uri.path().trim_end_matches('/') == path.trim_end_matches('/');
         let is_upgrade = parts.method == Method::GET
             && parts.version == Version::HTTP_11
@@ -27,8 +39,11 @@ impl Upgrade {
             return None;
         }
         let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
-        let offers_ours = tokens(&parts.headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offered| offered == SUBPROTOCOL);
-        Some(Self { accept, offers_ours })
+        Some(known.pick(&parts.headers).map(|picked| Self { accept, picked }))
+    }
+
+    pub(super) fn is_resumable(&self) -> bool {
+        self.picked.as_ref().is_some_and(|picked| picked == RESUME_SUBPROTOCOL)
     }
 
     /// The answer that switches protocols.
@@ -39,11 +54,33 @@ impl Upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.accept);
-        if self.offers_ours {
-            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        if let Some(picked) = self.picked {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, picked);
         }
         response
     }
+}
+
+impl Known {
+    /// Which of the offered subprotocols is picked: none but these, as others may be secrets.
+    fn pick(self, headers: &HeaderMap) -> Result<Option<HeaderValue>, UnknownVersion> {
+        let offers = |ours: &str| tokens(headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offered| offered == ours);
+        let version = self.versions.map_or(Ok(None), |versions| version(headers, versions))?;
+        let fixed = [(RESUME_SUBPROTOCOL, self.resume), (SUBPROTOCOL, true)];
+        let fixed = fixed.into_iter().find(|(ours, is_known)| *is_known && offers(ours));
+        Ok(fixed.map(|(ours, _)| HeaderValue::from_static(ours)).or(version))
+    }
+}
+
+/// The offered revision, if any is; then it has to be one of `versions`.
+fn version(headers: &HeaderMap, versions: Revisions) -> Result<Option<HeaderValue>, UnknownVersion> {
+    let offered = tokens(headers, &header::SEC_WEBSOCKET_PROTOCOL);
+    let mut dates = offered.filter_map(|offered| offered.strip_prefix(VERSION_SUBPROTOCOL)).peekable();
+    if dates.peek().is_none() {
+        return Ok(None);
+    }
+    let revision = dates.find_map(|date| versions.find(date)).ok_or(UnknownVersion)?;
+    Ok(HeaderValue::try_from(format!("{VERSION_SUBPROTOCOL}{revision}")).ok())
 }
 
 /// A header that stands once.
@@ -53,7 +90,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'
 }
 
 /// The members of a header that is a list, over all the lines it may stand on.
-fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(super) fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let texts = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).map(str::trim)
 }
@@ -95,7 +132,18 @@ mod tests {
     }
 
     fn read(changed: &[(&'static str, &str)]) -> Option<Upgrade> {
-        Upgrade::read("/mcp", &parts("/mcp?x=1", changed))
+        knowing(Known::default(), changed).map(Result::unwrap)
+    }
+
+    fn knowing(known: Known, changed: &[(&'static str, &str)]) -> Option<Result<Upgrade, UnknownVersion>> {
+        Upgrade::read("/mcp", &parts("/mcp?x=1", changed), known)
+    }
+
+    fn picked(known: Known, offered: &str) -> Result<Option<String>, UnknownVersion> {
+        let upgrade = knowing(known, &[("sec-websocket-protocol", offered)]).unwrap()?;
+        let response: Response<()> = upgrade.answer();
+        let picked = response.headers().get("sec-websocket-protocol");
+        Ok(picked.map(|picked| picked.to_str().unwrap().to_owned()))
     }
 
     #[test]
@@ -125,13 +173,13 @@ mod tests {
             assert_eq!(read(&[changed]), None, "{changed:?}");
         }
         for path in ["/", "/mcp2", "/mcp/x", "/MCP", "/x/mcp"] {
-            assert_eq!(Upgrade::read("/mcp", &parts(path, &[])), None, "{path}");
+            assert_eq!(Upgrade::read("/mcp", &parts(path, &[]), Known::default()), None, "{path}");
         }
         let mut post = parts("/mcp", &[]);
         post.method = Method::POST;
         let mut old = parts("/mcp", &[]);
         old.version = Version::HTTP_10;
-        assert!([post, old].iter().all(|parts| Upgrade::read("/mcp", parts).is_none()));
+        assert!([post, old].iter().all(|parts| Upgrade::read("/mcp", parts, Known::default()).is_none()));
     }
 
     #[test]
@@ -145,9 +193,9 @@ mod tests {
             assert!(read(&[changed]).is_some(), "{changed:?}");
         }
         for path in ["/mcp", "/mcp/", "/mcp?a=/b"] {
-            assert!(Upgrade::read("/mcp", &parts(path, &[])).is_some(), "{path}");
+            assert!(Upgrade::read("/mcp", &parts(path, &[]), Known::default()).is_some(), "{path}");
         }
-        assert!(Upgrade::read("/", &parts("/", &[])).is_some());
+        assert!(Upgrade::read("/", &parts("/", &[]), Known::default()).is_some());
     }
 
     #[test]
@@ -166,6 +214,31 @@ mod tests {
             let values: Vec<_> = response.headers().get_all("sec-websocket-protocol").iter().collect();
             assert_eq!(values, echoed.iter().collect::<Vec<_>>(), "{offered}");
             assert!(!format!("{response:?}").contains("TOKEN"));
+        }
+    }
+
+    #[test]
+    fn c107_resuming_and_revisions_are_picked_only_where_they_are_known() {
+        let all = Known { resume: true, versions: Some(Revisions::default()) };
+        for (offered, known, otherwise) in [
+            ("mcp.resume, mcp", "mcp.resume", Some("mcp")),
+            ("mcp, mcp.resume", "mcp.resume", Some("mcp")),
+            ("mcp.resume", "mcp.resume", None),
+            ("mcp, mcp.version.2025-11-25", "mcp", Some("mcp")),
+            ("mcp.version.2025-11-25", "mcp.version.2025-11-25", None),
+            ("mcp.version.1999-01-01, mcp.version.2025-06-18", "mcp.version.2025-06-18", None),
+        ] {
+            assert_eq!(picked(all, offered), Ok(Some(known.to_owned())), "{offered}");
+            assert_eq!(picked(Known::default(), offered), Ok(otherwise.map(str::to_owned)), "{offered}");
+        }
+        assert_eq!(picked(all, "foo"), Ok(None));
+    }
+
+    #[test]
+    fn a_revision_that_nobody_speaks_is_refused_where_revisions_are_known() {
+        let known = Known { resume: false, versions: Some(Revisions::default()) };
+        for offered in ["mcp, mcp.version.1999-01-01", "mcp.version.", "mcp.version.2025-11-25x"] {
+            assert_eq!(picked(known, offered), Err(UnknownVersion), "{offered}");
         }
     }
 }

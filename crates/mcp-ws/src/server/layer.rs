@@ -4,31 +4,34 @@
 use std::{
     future::{Ready, ready},
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
+    time::Duration,
 };
 
-use axum::{body::Body, extract::Request, response::Response};
+use axum::{extract::Request, response::Response};
 use futures_util::future::Either;
-use http::{HeaderName, HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderName, StatusCode, header, request::Parts};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use mcp_core::{
-    DEFAULT_PATH, Server,
+    DEFAULT_PATH, Farewell, Server,
     origin::{Hosts, Origins, Refused},
-    server::{Peer, serve_peer},
+    server::{Peer, serve_until},
 };
-use mcp_jsonrpc::{ErrorObject, code, encode};
+use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Socket,
     server::{
-        counted::Counted,
-        handshake::{Upgrade, single},
-        peer,
+        connections::{Admitted, Connections},
+        greeting::greet,
+        handshake::{Known, UnknownVersion, Upgrade, single},
+        parked::Parked,
+        peer, refusal,
     },
+    socket::{Counted, Link, Socket},
 };
 
 /// A layer that takes WebSocket upgrades at a path, and passes all else on to what is behind it.
@@ -55,12 +58,39 @@ struct Endpoint {
     path: Arc<str>,
     origins: Origins,
     hosts: Hosts,
+    keep_alive: Option<Duration>,
+    idle: Option<Duration>,
+    most: usize,
+    connections: Arc<Connections>,
+    stop: CancellationToken,
+    knows_versions: bool,
+    grace: Option<Duration>,
+    most_parked: usize,
+    /// Made with the first upgrade, for all services of the layer: a router makes one for each of its routes.
+    table: Arc<OnceLock<Arc<Parked<Stream>>>>,
 }
+
+/// What a connection runs on.
+type Stream = Counted<TokioIo<Upgraded>>;
 
 impl WsLayer {
     /// Upgrades to `server` at `/mcp`, for loopback hosts and origins.
     pub fn new(server: Server) -> Self {
-        Self(Endpoint { server, path: DEFAULT_PATH.into(), origins: Origins::loopback(), hosts: Hosts::loopback() })
+        Self(Endpoint {
+            keep_alive: Some(server.limits().keep_alive),
+            server,
+            path: DEFAULT_PATH.into(),
+            origins: Origins::loopback(),
+            hosts: Hosts::loopback(),
+            idle: None,
+            most: 10_000,
+            connections: Arc::default(),
+            stop: CancellationToken::new(),
+            knows_versions: false,
+            grace: None,
+            most_parked: 1_000,
+            table: Arc::default(),
+        })
     }
 
     /// Sets the path; the same path with a slash behind it is served too.
@@ -80,6 +110,68 @@ impl WsLayer {
     pub fn hosts(mut self, hosts: Hosts) -> Self {
         self.0.hosts = hosts;
         self
+    }
+
+    /// Sets how often a client is pinged; `None`: never. One of which nothing at all was heard for three times as long, four
+    /// times at the latest, is taken for dead, and its connection ends. Default:
+    /// [`Limits::keep_alive`](mcp_core::Limits), 15 s.
+    pub fn keep_alive(mut self, every: impl Into<Option<Duration>>) -> Self {
+        self.0.keep_alive = every.into();
+        self
+    }
+
+    /// Closes a connection, with 1000, when no message came for so long while no request ran and nothing was listened to.
+    /// Pings are no messages. A legacy client that has subscribed to something, and asks nothing, is idle. Default: never.
+    pub fn idle(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.0.idle = limit.into();
+        self
+    }
+
+    /// Sets how many connections there may be at once, those without a socket among them; a further upgrade is 503. They
+    /// are counted for the layer and its clones together. Default: 10,000.
+    pub fn connections(mut self, most: usize) -> Self {
+        self.0.most = most;
+        self
+    }
+
+    /// Ends all connections when `stop` fires: what runs may finish within
+    /// [`Limits::shutdown_grace`](mcp_core::Limits), then they are closed with 1001. Further upgrades are 503.
+    pub fn stop_with(mut self, stop: CancellationToken) -> Self {
+        self.0.stop = stop;
+        self
+    }
+
+    /// Heeds `mcp.version.*` among the offered subprotocols, as draft SEP-1288 has them: an upgrade that names revisions, and
+    /// none that the server accepts, is 400. What is spoken is still decided by the messages. Default: they mean nothing.
+    pub fn version_subprotocols(mut self, are_heeded: bool) -> Self {
+        self.0.knows_versions = are_heeded;
+        self
+    }
+
+    /// Lets clients that can (subprotocol `mcp.resume`) go on with their connection on another socket, when they lose
+    /// theirs, for as long as `grace`; 30 s suits most. Meanwhile its calls go on. Default: what is lost is lost.
+    pub fn resume(mut self, grace: Duration) -> Self {
+        self.0.grace = Some(grace);
+        self
+    }
+
+    /// Sets how many connections may wait for another socket at once; the one that has waited longest ends for a further
+    /// one. Default: 1,000.
+    pub fn parked(mut self, most: usize) -> Self {
+        self.0.most_parked = most;
+        self
+    }
+
+    pub(super) fn shutdown_grace(&self) -> Duration {
+        self.0.server.limits().shutdown_grace
+    }
+
+    /// Stops with `stop`, too, and says when all of its connections have ended.
+    pub(super) fn stopping(mut self) -> (Self, CancellationToken, Arc<Connections>) {
+        let stop = self.0.stop.child_token();
+        self.0.stop = stop.clone();
+        let connections = self.0.connections.clone();
+        (self, stop, connections)
     }
 
     pub(super) fn bound(mut self, address: SocketAddr) -> Self {
@@ -117,29 +209,53 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let (mut parts, body) = request.into_parts();
-        match self.endpoint.take(&mut parts) {
+        match take(&self.endpoint, &mut parts) {
             Some(answer) => Either::Right(ready(Ok(answer))),
             None => Either::Left(self.inner.call(Request::from_parts(parts, body))),
         }
     }
 }
 
-impl Endpoint {
-    /// The answer to an upgrade that is ours; the connection is served from then on.
-    fn take(&self, parts: &mut Parts) -> Option<Response> {
-        let upgrade = Upgrade::read(&self.path, parts)?;
-        // Behind something that cannot upgrade, such as a test's plain call, this is a request like any other.
-        let upgraded = parts.extensions.remove::<OnUpgrade>()?;
-        if let Err(refused) = self.check(parts) {
-            return Some(refuse(&refused));
-        }
-        tokio::spawn(serve(self.server.clone(), peer::of(parts), upgraded));
-        Some(upgrade.answer())
+/// The answer to an upgrade that is ours; the connection is served from then on.
+fn take(endpoint: &Arc<Endpoint>, parts: &mut Parts) -> Option<Response> {
+    let upgrade = Upgrade::read(&endpoint.path, parts, endpoint.known())?;
+    // Behind something that cannot upgrade, such as a test's plain call, this is a request like any other.
+    let upgraded = parts.extensions.remove::<OnUpgrade>()?;
+    if let Err(refused) = endpoint.check(parts) {
+        return Some(refusal::answer(StatusCode::FORBIDDEN, refused.to_string()));
     }
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(UnknownVersion) => return Some(refusal::answer(StatusCode::BAD_REQUEST, endpoint.accepted())),
+    };
+    let admitted = match endpoint.connections.admit(endpoint.most, &endpoint.stop) {
+        Ok(admitted) => admitted,
+        Err(why) => return Some(refusal::answer(StatusCode::SERVICE_UNAVAILABLE, why.to_string())),
+    };
+    let parked = endpoint.parked().filter(|_| upgrade.is_resumable());
+    tokio::spawn(serve(endpoint.clone(), parked, peer::of(parts), upgraded, admitted));
+    Some(upgrade.answer())
+}
 
+impl Endpoint {
     fn check(&self, parts: &Parts) -> Result<(), Refused> {
         self.hosts.check(text(parts, &header::HOST))?;
         self.origins.check(text(parts, &header::ORIGIN))
+    }
+
+    fn parked(&self) -> Option<Arc<Parked<Stream>>> {
+        let grace = self.grace?;
+        Some(self.table.get_or_init(|| Arc::new(Parked::new(grace, self.most_parked))).clone())
+    }
+
+    fn known(&self) -> Known {
+        let versions = self.knows_versions.then(|| self.server.revisions());
+        Known { resume: self.grace.is_some(), versions }
+    }
+
+    fn accepted(&self) -> String {
+        let accepted: Vec<String> = self.server.revisions().iter().map(|revision| revision.to_string()).collect();
+        format!("no revision in common; the server accepts mcp.version. with {}", accepted.join(", "))
     }
 }
 
@@ -149,23 +265,30 @@ fn text<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {
     Some(single(&parts.headers, name).and_then(|value| value.to_str().ok()).unwrap_or("(more than one, or not text)"))
 }
 
-fn refuse(refused: &Refused) -> Response {
-    let error = ErrorObject::new(code::INVALID_REQUEST, refused.to_string());
-    let mut response = Response::new(Body::from(encode::error(None, &error)));
-    *response.status_mut() = StatusCode::FORBIDDEN;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-async fn serve(server: Server, peer: Peer, upgraded: OnUpgrade) {
+async fn serve(
+    endpoint: Arc<Endpoint>,
+    parked: Option<Arc<Parked<Stream>>>,
+    peer: Peer,
+    upgraded: OnUpgrade,
+    admitted: Admitted,
+) {
     let upgraded: Upgraded = match upgraded.await {
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade did not come about"),
     };
-    let writes = Arc::default();
-    let stream = Counted { stream: TokioIo::new(upgraded), writes: Arc::clone(&writes) };
-    let socket = Socket::server(stream, server.limits().message_bytes, writes).await;
-    if let Err(error) = serve_peer(server, socket, peer).await {
-        tracing::debug!(?error, "a socket ended");
+    let limits = endpoint.server.limits();
+    let link = Link::server(TokioIo::new(upgraded), limits.message_bytes, endpoint.keep_alive).await;
+    let socket = match parked {
+        None => Some(Socket::new(link, None)),
+        Some(parked) => greet(link, &parked, &peer, limits).await,
+    };
+    let Some(socket) = socket else { return };
+    let end = async {
+        endpoint.stop.cancelled().await;
+        Farewell::GoingAway
+    };
+    if let Err(error) = serve_until(endpoint.server.clone(), socket, peer, endpoint.idle, end).await {
+        tracing::debug!(?error, "a connection ended");
     }
+    drop(admitted);
 }

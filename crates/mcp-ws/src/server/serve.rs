@@ -1,6 +1,11 @@
+use std::time::Duration;
+
 use axum::{Router, serve::ListenerExt};
 use mcp_core::{Error, ErrorKind, Server};
-use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::{
+    net::{TcpListener, ToSocketAddrs},
+    time::timeout,
+};
 
 use crate::WsLayer;
 
@@ -20,13 +25,39 @@ impl WsLayer {
     /// # Errors
     /// When the listener's address cannot be told.
     pub async fn serve(self, listener: TcpListener) -> Result<(), Error> {
+        self.serve_until(listener, std::future::pending()).await
+    }
+
+    /// The same until `signal`, as `tokio::signal::ctrl_c()`. Then no connection is taken any more, and those that there are
+    /// are closed with 1001, once what runs on them has finished, within
+    /// [`Limits::shutdown_grace`](mcp_core::Limits).
+    ///
+    /// # Errors
+    /// When the listener's address cannot be told.
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        signal: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
         let failed = |error| Error::caused(ErrorKind::TransportError, "the server failed", error);
-        let layer = self.bound(listener.local_addr().map_err(failed)?);
+        let (layer, stop, connections) = self.bound(listener.local_addr().map_err(failed)?).stopping();
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY could not be set");
             }
         });
-        axum::serve(listener, Router::new().layer(layer)).await.map_err(failed)
+        let grace = layer.shutdown_grace();
+        let serving = axum::serve(listener, Router::new().layer(layer));
+        tokio::select! {
+            served = serving.into_future() => return served.map_err(failed),
+            () = signal => stop.cancel(),
+        }
+        if timeout(grace + LAST_WORDS, connections.ended()).await.is_err() {
+            tracing::debug!("connections outlived the server's grace");
+        }
+        Ok(())
     }
 }
+
+/// How long close frames may take, and their answers.
+const LAST_WORDS: Duration = Duration::from_secs(2);

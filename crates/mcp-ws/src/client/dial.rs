@@ -1,0 +1,210 @@
+//! How a socket comes about, from the name of the server to the first words on it.
+
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+use std::{fmt, future::poll_fn, time::Duration};
+
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use mcp_core::{Blame, Error, ErrorKind, Limits, shown};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{
+    MaybeTlsStream,
+    tungstenite::{
+        Error as WsError,
+        error::{ProtocolError, SubProtocolError, UrlError},
+        handshake::client::generate_key,
+        protocol::Role,
+    },
+};
+use url::Url;
+
+use crate::{
+    RESUME_SUBPROTOCOL, SUBPROTOCOL,
+    socket::{
+        Counted, End, Link, config,
+        ledger::{Broken, Hello},
+    },
+};
+
+/// What a client's sockets run on.
+pub(crate) type Line = MaybeTlsStream<Counted<TcpStream>>;
+
+/// All that it takes to open a socket.
+pub(super) struct Dial {
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    /// The subprotocol with a token in it, a secret.
+    pub(super) auth: Option<String>,
+    pub(super) resumes: bool,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) limits: Limits,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl fmt::Debug for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial").finish_non_exhaustive()
+    }
+}
+
+/// What the server picked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Picked {
+    Resume,
+    Plain,
+}
+
+impl Dial {
+    /// A socket, and what the server said first where both sides resume; then `hello` was said before.
+    pub(super) async fn dial(&self, hello: &Hello) -> Result<(Link<Line>, Option<Hello>), Error> {
+        let patience = self.limits.request_timeout;
+        let silence = || format!("no WebSocket came about within {} ms", patience.as_millis());
+        timeout(patience, self.open(hello)).await.map_err(|_| Error::new(ErrorKind::Timeout, silence()))?
+    }
+
+    async fn open(&self, hello: &Hello) -> Result<(Link<Line>, Option<Hello>), Error> {
+        let (mut link, picked) = self.socket().await?;
+        let hello = match picked {
+            Picked::Plain => None,
+            Picked::Resume => Some(greet(&mut link, hello).await?),
+        };
+        Ok((link, hello))
+    }
+
+    async fn socket(&self) -> Result<(Link<Line>, Picked), Error> {
+        match self.upgrade(Some(&self.offers())).await {
+            // To browsers that is no subprotocol and no failure; the library that we use takes it for one.
+            Err(WsError::Protocol(ProtocolError::SecWebSocketSubProtocolError(SubProtocolError::NoSubProtocol)))
+                if self.auth.is_none() =>
+            {
+                Ok((self.upgrade(None).await.map_err(failed)?.0, Picked::Plain))
+            }
+            Err(error) => Err(failed(error)),
+            Ok((link, picked)) => match picked.as_ref().map(HeaderValue::as_bytes) {
+                Some(picked) if picked == RESUME_SUBPROTOCOL.as_bytes() => Ok((link, Picked::Resume)),
+                Some(picked) if picked == SUBPROTOCOL.as_bytes() => Ok((link, Picked::Plain)),
+                _ => {
+                    let message = "the server picked a subprotocol that only tells it something";
+                    Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer))
+                }
+            },
+        }
+    }
+
+    fn offers(&self) -> String {
+        let resume = self.resumes.then_some(RESUME_SUBPROTOCOL);
+        resume.into_iter().chain([SUBPROTOCOL]).chain(self.auth.as_deref()).collect::<Vec<_>>().join(", ")
+    }
+
+    async fn upgrade(&self, offers: Option<&str>) -> Result<(Link<Line>, Option<HeaderValue>), WsError> {
+        let stream = TcpStream::connect(self.address()?).await?;
+        stream.set_nodelay(true)?;
+        let (stream, traffic) = Counted::new(stream);
+        let (request, config) = (self.request(offers)?, config(self.limits.message_bytes));
+        #[cfg(feature = "tls")]
+        let (stream, response) = {
+            let tls = tokio_tungstenite::Connector::Rustls(self.tls.clone().map_or_else(of_the_web, Ok)?);
+            tokio_tungstenite::client_async_tls_with_config(request, stream, Some(config), Some(tls)).await?
+        };
+        #[cfg(not(feature = "tls"))]
+        let (stream, response) = {
+            let stream = MaybeTlsStream::Plain(stream);
+            tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await?
+        };
+        let picked = response.headers().get(header::SEC_WEBSOCKET_PROTOCOL).cloned();
+        Ok((Link::new(stream, Role::Client, traffic, self.keep_alive), picked))
+    }
+
+    fn address(&self) -> Result<(&str, u16), WsError> {
+        let host = self.url.host_str().ok_or(UrlError::NoHostName)?;
+        let port = self.url.port_or_known_default().ok_or(UrlError::UnsupportedUrlScheme)?;
+        // An IPv6 address stands in brackets in a URL, and nowhere else.
+        Ok((host.trim_start_matches('[').trim_end_matches(']'), port))
+    }
+
+    fn request(&self, offers: Option<&str>) -> Result<Request<()>, WsError> {
+        let mut request = Request::get(self.url.as_str()).body(())?;
+        let headers = request.headers_mut();
+        let host = self.url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
+        headers.insert(header::HOST, HeaderValue::try_from(host).map_err(http::Error::from)?);
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        headers.insert(header::SEC_WEBSOCKET_KEY, HeaderValue::try_from(generate_key()).map_err(http::Error::from)?);
+        if let Some(offers) = offers {
+            let mut offers = HeaderValue::try_from(offers).map_err(http::Error::from)?;
+            offers.set_sensitive(self.auth.is_some());
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, offers);
+        }
+        headers.extend(self.headers.clone());
+        Ok(request)
+    }
+}
+
+/// Says which connection the socket is for, and hears which one it is.
+async fn greet(link: &mut Link<Line>, hello: &Hello) -> Result<Hello, Error> {
+    let ended = |end: End| {
+        Error::caused(ErrorKind::TransportError, "the connection failed before it could be resumed", end.into_error())
+    };
+    link.put(hello.to_text()).map_err(ended)?;
+    poll_fn(|cx| link.poll_flush(cx)).await.map_err(ended)?;
+    let text = poll_fn(|cx| link.poll_text(cx)).await.map_err(ended)?;
+    Hello::parse(&text).map_err(|Broken(why)| Error::new(ErrorKind::ProtocolInvalid, why).blaming(Blame::Peer))
+}
+
+fn failed(error: WsError) -> Error {
+    match error {
+        WsError::Http(response) => refused(&response),
+        WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
+            Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", cause(error))
+        }
+        error => {
+            let error = Error::caused(ErrorKind::ProtocolInvalid, "the server does not speak WebSocket", cause(error));
+            error.blaming(Blame::Peer)
+        }
+    }
+}
+
+/// What an error wraps, where it does: its own words and those of its cause are the same, and would be told twice.
+fn cause(error: WsError) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        WsError::Io(error) => error.into(),
+        WsError::Protocol(error) => error.into(),
+        WsError::Url(error) => error.into(),
+        WsError::HttpFormat(error) => error.into(),
+        error => error.into(),
+    }
+}
+
+/// The server answered as to any other request.
+fn refused(response: &Response<Option<Vec<u8>>>) -> Error {
+    let status = response.status().as_u16();
+    let body = response.body().as_deref().unwrap_or_default();
+    let body = shown(&String::from_utf8_lossy(&body[..body.len().min(1024)]));
+    let (kind, blame) = match status {
+        401 => (ErrorKind::Unauthorized, Blame::Caller),
+        _ => (ErrorKind::TransportError, Blame::Peer),
+    };
+    let challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let challenges = challenges.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect();
+    let message = format!("the server answered the upgrade with status {status}: {body}");
+    Error::new(kind, message).with_status(status).with_challenges(challenges).blaming(blame)
+}
+
+/// Made once; the roots are those of the web.
+#[cfg(feature = "tls")]
+fn of_the_web() -> Result<Arc<rustls::ClientConfig>, WsError> {
+    use std::sync::LazyLock;
+
+    use rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+    static CONFIG: LazyLock<Result<Arc<ClientConfig>, rustls::Error>> = LazyLock::new(|| {
+        let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        // Named, since what a process has installed as its default may be nothing, which panics.
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions()?;
+        Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    });
+    CONFIG.clone().map_err(|error| std::io::Error::other(error).into())
+}

@@ -1,0 +1,93 @@
+//! How sockets end: codes, and the words for them.
+
+use std::io;
+
+use mcp_core::{Farewell, shown};
+use tokio_tungstenite::tungstenite::{
+    Utf8Bytes,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
+
+/// The end of a socket.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It was lost: nobody has said that it ends.
+    Lost(io::Error),
+    /// One side ended it.
+    Over(io::Error),
+}
+
+impl End {
+    pub(crate) fn into_error(self) -> io::Error {
+        match self {
+            Self::Lost(error) | Self::Over(error) => error,
+        }
+    }
+}
+
+/// What this side closes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(super) code: CloseCode,
+    pub(super) reason: &'static str,
+}
+
+impl Verdict {
+    pub(crate) const NORMAL: Self = Self { code: CloseCode::Normal, reason: "" };
+    pub(super) const BINARY: Self = Self { code: CloseCode::Unsupported, reason: "a message is a text frame" };
+    pub(super) const NO_TEXT: Self = Self { code: CloseCode::Invalid, reason: "a text frame is UTF-8" };
+    pub(super) const TOO_LARGE: Self = Self { code: CloseCode::Size, reason: "the message is too large" };
+    pub(super) const BROKEN: Self = Self { code: CloseCode::Protocol, reason: "" };
+    /// The peer may not.
+    pub(super) const OVERRUN: Self = Self { code: CloseCode::Policy, reason: "more came than there is room for" };
+    pub(super) const REPLACED: Self = Self { code: CloseCode::Policy, reason: "resumed on another socket" };
+    #[cfg(feature = "server")]
+    pub(crate) const NO_HELLO: Self =
+        Self { code: CloseCode::Policy, reason: "the first text has to be about resuming" };
+    pub(crate) const OUR_FAULT: Self = Self { code: CloseCode::Error, reason: "an internal error" };
+
+    pub(super) fn frame(self) -> CloseFrame {
+        CloseFrame { code: self.code, reason: Utf8Bytes::from_static(self.reason) }
+    }
+}
+
+impl From<Farewell> for Verdict {
+    fn from(why: Farewell) -> Self {
+        match why {
+            Farewell::Idle => Self { reason: "idle for too long", ..Self::NORMAL },
+            Farewell::GoingAway => Self { code: CloseCode::Away, reason: "the server is stopping" },
+            _ => Self::NORMAL,
+        }
+    }
+}
+
+/// What the peer's close frame says, as an error.
+pub(super) fn closed_by_peer(frame: Option<&CloseFrame>) -> io::Error {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset};
+    let Some(CloseFrame { code, reason }) = frame else {
+        return io::Error::new(ConnectionAborted, "the peer closed the connection");
+    };
+    let kind = match code {
+        CloseCode::Normal | CloseCode::Away => ConnectionAborted,
+        _ => ConnectionReset,
+    };
+    let told = match (words(*code), &**reason) {
+        (words, "") => words.to_owned(),
+        (words, reason) => format!("{words}: {}", shown(reason)),
+    };
+    io::Error::new(kind, format!("the peer closed the connection with {}{told}", u16::from(*code)))
+}
+
+/// What a code means, for whoever does not know it by heart.
+fn words(code: CloseCode) -> &'static str {
+    match code {
+        CloseCode::Away => " (it is going away)",
+        CloseCode::Protocol => " (what came broke the protocol)",
+        CloseCode::Unsupported => " (a message was no text)",
+        CloseCode::Invalid => " (a message was not UTF-8)",
+        CloseCode::Policy => " (its policy)",
+        CloseCode::Size => " (a message was too large for it)",
+        CloseCode::Error => " (an error of its own)",
+        _ => "",
+    }
+}
