@@ -54,6 +54,33 @@ pub async fn serve<W: Wire>(server: Server, wire: W) -> Result<(), Error> {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<(), Error> {
+    serve_until(server, wire, peer, std::future::pending()).await
+}
+
+/// The same, until `ending`: from then on nothing more is read, what runs may finish within
+/// [`Limits::shutdown_grace`](crate::Limits), and what is queued is written. That is an end in good order.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use mcp_core::{Server, implementation, memory, server::{Peer, serve_until}};
+/// use tokio_util::sync::CancellationToken;
+///
+/// let (server, ending) = (Server::builder(implementation!()).build(), CancellationToken::new());
+/// let (_client, wire) = memory();
+/// let serving = serve_until(server, wire, Peer::new(), ending.clone().cancelled_owned());
+/// ending.cancel();
+/// serving.await.unwrap();
+/// # });
+/// ```
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_until<W: Wire>(
+    server: Server,
+    wire: W,
+    peer: Peer,
+    ending: impl Future<Output = ()> + Send,
+) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().shutdown_grace;
     let mut opened = server.0.core.observers.opened(ConnectionEvent { role: Role::Server, transport: W::KIND });
@@ -63,7 +90,7 @@ pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<
         wire::write(&outbox, &mut sink, |queued| queued.frame).await?;
         sink.close().await
     });
-    let mut reading = std::pin::pin!(connection.read(source));
+    let mut reading = std::pin::pin!(connection.read(source, ending));
     // Both run in this task; what is ready when reading pauses leaves in one write.
     let (read, written) = tokio::select! {
         biased;
@@ -72,14 +99,17 @@ pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<
             // What is queued may still be written, but whoever reads nothing does not hold the server.
             _ => (read, timeout(grace, writing).await.unwrap_or(Ok(()))),
         },
-        written = &mut writing => (Ok(()), written),
+        written = &mut writing => (Ok(CloseReason::Peer), written),
     };
-    let ended = match read.and(written) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+    let ended = match read.and_then(|in_order| written.map(|()| in_order)) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(CloseReason::Peer),
         ended => ended.map_err(|error| Error::caused(ErrorKind::TransportError, "the connection failed", error)),
     };
-    opened.close(&ended.as_ref().map_or_else(CloseReason::Failed, |()| CloseReason::Peer));
-    ended
+    match ended {
+        Ok(in_order) => opened.close(&in_order),
+        Err(ref error) => opened.close(&CloseReason::Failed(error)),
+    }
+    ended.map(drop)
 }
 
 /// With the connection its session ends, whatever its handlers have left running.
@@ -177,8 +207,17 @@ impl Connection {
         }
     }
 
-    async fn read(&mut self, mut source: impl FrameSource) -> io::Result<()> {
-        let read = self.read_to_end(&mut source).await;
+    async fn read(
+        &mut self,
+        mut source: impl FrameSource,
+        ending: impl Future<Output = ()>,
+    ) -> io::Result<CloseReason<'static>> {
+        // Wherever reading waits, it may be dropped without losing anything that it has taken.
+        let read = tokio::select! {
+            biased;
+            () = ending => Ok(CloseReason::Local),
+            read = self.read_to_end(&mut source) => read.map(|()| CloseReason::Peer),
+        };
         if read.is_ok() {
             self.finish().await;
         }

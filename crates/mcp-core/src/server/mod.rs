@@ -47,7 +47,7 @@ pub use accept::Arrival;
 pub use ask::Ask;
 pub use blocking::BlockingHandler;
 pub use builder::ServerBuilder;
-pub use connection::{serve, serve_peer};
+pub use connection::{serve, serve_peer, serve_until};
 pub use context::{Context, Told};
 pub use exchange::Exchange;
 pub use extension_methods::ServerExtension;

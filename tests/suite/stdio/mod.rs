@@ -1,0 +1,11 @@
+//! A server on the process's own streams, and on sockets in lines: what it does to the streams, what tells it to end, and
+//! who connects.
+
+mod ending;
+#[cfg(unix)]
+mod guard;
+mod listener;
+#[cfg(unix)]
+mod signals;
+#[cfg(unix)]
+mod streams;
