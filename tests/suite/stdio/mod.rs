@@ -4,6 +4,8 @@
 mod ending;
 #[cfg(unix)]
 mod guard;
+#[cfg(unix)]
+mod http_over_unix;
 mod listener;
 #[cfg(unix)]
 mod signals;
