@@ -27,7 +27,7 @@ mod server;
 mod signals;
 mod streams;
 
-pub use child::{Child, ChildSink, ChildSource, ChildWire};
+pub use child::{Child, ChildSink, ChildSource, ChildWire, StderrTail};
 pub use lines::{LineSink, LineSource, Lines};
 pub use listener::{Listener, serve_listener, serve_listener_until};
 pub use server::{Stdio, serve, serve_lines, serve_lines_until};

@@ -59,5 +59,9 @@ mod skills_page {}
 mod http_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/stdio.md")]
+mod stdio_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]
 mod client_page {}
