@@ -3,7 +3,9 @@
 
 #[cfg(unix)]
 mod child;
+mod defects;
 mod ending;
+mod fairness;
 #[cfg(unix)]
 mod guard;
 #[cfg(target_os = "linux")]
