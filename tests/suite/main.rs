@@ -17,5 +17,6 @@ mod peer;
 mod process;
 mod server;
 mod skills;
+mod stdio;
 mod transcript;
 mod ws;

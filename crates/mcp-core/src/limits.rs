@@ -44,7 +44,8 @@ pub struct Limits {
     pub subscriptions: usize,
     /// The most streams that are listened to at once. A server's. Default 10,000.
     pub all_subscriptions: usize,
-    /// The most legacy sessions of an HTTP server; a further `initialize` is 503. A server's. Default 10,000.
+    /// The most legacy sessions of an HTTP server; a further `initialize` is 503. Also the most connections that are served in
+    /// lines from one listener; a further one is closed. A server's. Default 10,000.
     pub sessions: usize,
     /// How long a session lives without a request, an open call or an open stream. A server's. Default 1 h.
     pub session_idle: Duration,

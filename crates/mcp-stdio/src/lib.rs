@@ -1,7 +1,7 @@
 //! MCP over stdio: one message a line.
 //!
-//! [`serve`] serves a server over the process's own streams, [`serve_lines`] over any byte stream, and a client
-//! connects to a [`Child`].
+//! [`serve`] serves a server over the process's own streams ([`Stdio`] where there is more to say), [`serve_lines`] over
+//! any byte stream, [`serve_listener`] whoever connects to a socket, and a client connects to a [`Child`].
 //!
 //! ```no_run
 //! use mcp_core::{Client, Server, implementation};
@@ -15,19 +15,22 @@
 //! # client.disconnect().await; Ok(()) }
 //! ```
 //!
-//! While a process serves on its stdout, nothing else of it may write there: print to stderr.
+//! While a process serves on its stdout, nothing else of it may write there. On Unix, what is printed all the same goes to
+//! stderr ([`Stdio::guard`]); elsewhere, print to stderr only.
 //!
 //! Specification: *stdio*.
 
 mod child;
 mod lines;
-#[cfg(unix)]
-mod pipe;
+mod listener;
 mod server;
+mod signals;
+mod streams;
 
-pub use child::{Child, ChildSink, ChildSource, ChildWire};
+pub use child::{Child, ChildSink, ChildSource, ChildWire, StderrTail};
 pub use lines::{LineSink, LineSource, Lines};
-pub use server::{serve, serve_lines};
+pub use listener::{Listener, serve_listener, serve_listener_until};
+pub use server::{Stdio, serve, serve_lines, serve_lines_until};
 
 /// The README's examples.
 #[cfg(doctest)]

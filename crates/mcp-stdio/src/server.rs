@@ -1,28 +1,165 @@
-use mcp_core::{Error, Server};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::task::AbortOnDropHandle;
+use std::{future::Future, io, time::Duration};
 
-use crate::Lines;
+use mcp_core::{
+    Error, ErrorKind, Server,
+    server::{Peer, serve_until as serve_wire},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinError,
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-/// Serves the process's stdin and stdout until stdin ends.
-///
-/// Pipes and sockets are read and written without threads. Calls that run when stdin ends may finish within
-/// [`Limits::shutdown_grace`](mcp_core::Limits).
+use crate::{
+    Lines,
+    signals::Signals,
+    streams::{self, Found, Input, Output},
+};
+
+/// Serves the process's stdin and stdout until stdin ends, or the process is told to: [`Stdio`] with its defaults.
 ///
 /// # Errors
-/// When a stream fails, as when whoever reads stdout is gone.
+/// When a stream fails, as when whoever reads stdout is gone, and when the streams are being served already.
 pub async fn serve(server: Server) -> Result<(), Error> {
-    #[cfg(unix)]
-    let (reader, writer) = (crate::pipe::stdin(), crate::pipe::stdout());
-    #[cfg(not(unix))]
-    let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
-    // Where this is awaited, as in `main`, may be another thread than the one that waits for input; in a task of the
-    // runtime, no message is handed from one to the other.
-    let serving = AbortOnDropHandle::new(tokio::spawn(serve_lines(server, reader, writer)));
-    match serving.await {
-        Ok(served) => served,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    Stdio::new().serve(server).await
+}
+
+/// A server on the process's own stdin and stdout.
+///
+/// Pipes and sockets are read and written without threads, files and terminals in threads that nothing waits for. However
+/// serving ends, the streams are as they were found.
+///
+/// ```no_run
+/// # async fn example(server: mcp_core::Server) -> Result<(), mcp_core::Error> {
+/// // The application has its own way to end.
+/// mcp_stdio::Stdio::new().signals(false).serve_until(server, async { /* … */ }).await
+/// # }
+/// ```
+///
+/// Specification: *stdio*.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "nothing is served until `serve` is awaited"]
+pub struct Stdio {
+    guard: bool,
+    signals: bool,
+}
+
+/// How long what was cut off may take to let go of the streams.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Stdio {
+    /// Guarded, and heeding signals.
+    pub const fn new() -> Self {
+        Self { guard: true, signals: true }
     }
+
+    /// Whether the streams are kept from everything else in the process while it serves. Default: yes, on Unix; elsewhere
+    /// it has no effect.
+    ///
+    /// Then the descriptor 1 is stderr, so that what is printed, by whatever library or child process, shows up there and
+    /// is not taken for a message; and the descriptor 0 is empty, so that no child process reads what is meant for the
+    /// server. Both are put back at the end.
+    pub const fn guard(mut self, guard: bool) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// Whether SIGTERM and Ctrl-C end serving in good order, as [`serve_until`](Self::serve_until) does. Default: yes. A
+    /// second signal ends it at once.
+    ///
+    /// Once a process heeds them, they do not end it by themselves, even when serving is over.
+    pub const fn signals(mut self, signals: bool) -> Self {
+        self.signals = signals;
+        self
+    }
+
+    /// Serves until stdin ends, or a signal comes. Calls that run then may finish within
+    /// [`Limits::shutdown_grace`](mcp_core::Limits).
+    ///
+    /// # Errors
+    /// When a stream fails, and when the streams are being served already.
+    pub async fn serve(self, server: Server) -> Result<(), Error> {
+        self.serve_until(server, std::future::pending()).await
+    }
+
+    /// The same, and until `signal`: then nothing more is read, what runs may finish within
+    /// [`Limits::shutdown_grace`](mcp_core::Limits), and its answers are written.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub async fn serve_until(
+        self,
+        server: Server,
+        signal: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let signals = self.signals.then(Signals::hear).transpose().map_err(failed)?;
+        let (input, output, found) = streams::take(self.guard).map_err(failed)?;
+        let told = CancellationToken::new();
+        let told_to = told.clone().cancelled_owned();
+        let ending = async move {
+            tokio::select! {
+                () = signal => {}
+                () = told_to => {}
+            }
+        };
+        // Where this is awaited, as in `main`, may be another thread than the one that waits for input; in a task of the
+        // runtime, no message is handed from one to the other.
+        let serving = AbortOnDropHandle::new(tokio::spawn(serve_streams(server, input, output, found, ending)));
+        match signals {
+            Some(signals) => until_signalled(serving, signals, told).await,
+            None => outcome(serving.await),
+        }
+    }
+}
+
+impl Default for Stdio {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What was found is put back behind the last use of the streams, whether this returns, panics or is dropped.
+async fn serve_streams(
+    server: Server,
+    input: Input,
+    output: Output,
+    found: Found,
+    ending: impl Future<Output = ()> + Send,
+) -> Result<(), Error> {
+    let _found = found;
+    serve_lines_until(server, input, output, ending).await
+}
+
+async fn until_signalled(
+    mut serving: AbortOnDropHandle<Result<(), Error>>,
+    mut signals: Signals,
+    told: CancellationToken,
+) -> Result<(), Error> {
+    tokio::select! {
+        served = &mut serving => return outcome(served),
+        () = signals.next() => told.cancel(),
+    }
+    tokio::select! {
+        served = &mut serving => return outcome(served),
+        () = signals.next() => tracing::debug!("a second signal cut off what still ran"),
+    }
+    serving.abort();
+    // The streams are put back by then, unless a handler blocks the thread.
+    let _ = timeout(LAST_WORDS, serving).await;
+    Ok(())
+}
+
+fn outcome(served: Result<Result<(), Error>, JoinError>) -> Result<(), Error> {
+    served.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        // The runtime is being shut down.
+        Err(_) => Ok(()),
+    })
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::caused(ErrorKind::TransportError, "the process's streams cannot be served", error)
 }
 
 /// Serves any byte stream in lines, to its end: a Unix socket, a TCP connection, two halves of anything.
@@ -34,6 +171,24 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    serve_lines_until(server, reader, writer, std::future::pending()).await
+}
+
+/// The same until `signal`: then nothing more is read, what runs may finish within
+/// [`Limits::shutdown_grace`](mcp_core::Limits), and its answers are written.
+///
+/// # Errors
+/// When the stream fails.
+pub async fn serve_lines_until<R, W>(
+    server: Server,
+    reader: R,
+    writer: W,
+    signal: impl Future<Output = ()> + Send,
+) -> Result<(), Error>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
     let max = server.limits().message_bytes;
-    mcp_core::server::serve(server, Lines::new(reader, writer, max)).await
+    serve_wire(server, Lines::new(reader, writer, max), Peer::new(), None, signal).await
 }

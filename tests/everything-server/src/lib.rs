@@ -5,11 +5,13 @@ mod conformance;
 mod gauge;
 mod interop;
 mod jobs;
+mod noisy;
 mod skills;
 mod tools;
 
 pub use asking::asking_server;
 use mcp_suite::{Limits, Server, ServerBuilder, implementation};
+pub use noisy::serve_noisy;
 
 /// The server. Each call makes a new one, with counters of its own.
 #[must_use]
@@ -59,6 +61,10 @@ mod http_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/websocket.md")]
 mod websocket_page {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/stdio.md")]
+mod stdio_page {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]

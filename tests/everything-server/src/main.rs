@@ -1,4 +1,4 @@
-//! `everything-server stdio` | `everything-server asking` (over stdio, too) | `everything-server http --listen ADDR [--stateless]` | `everything-server ws --listen ADDR`.
+//! `everything-server stdio` | `everything-server asking`, `everything-server noisy HOW` (over stdio, too) | `everything-server http --listen ADDR [--stateless]` | `everything-server ws --listen ADDR`.
 
 use std::{error::Error, process::ExitCode};
 
@@ -10,8 +10,8 @@ use mcp_suite::{
 };
 use tokio::net::TcpListener;
 
-const USAGE: &str = "usage: everything-server stdio | everything-server asking | everything-server http --listen ADDR [--stateless] | \
-                     everything-server ws --listen ADDR";
+const USAGE: &str = "usage: everything-server stdio | everything-server asking | everything-server noisy HOW | \
+                     everything-server http --listen ADDR [--stateless] | everything-server ws --listen ADDR";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -28,6 +28,7 @@ async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stdio"] => Ok(stdio::serve(everything_server::server()).await?),
         ["asking"] => Ok(stdio::serve(everything_server::asking_server()).await?),
+        ["noisy", how] => everything_server::serve_noisy(how).await,
         ["http", "--listen", address] => http_and_ws(address, true).await,
         ["http", "--listen", address, "--stateless"] => http_and_ws(address, false).await,
         ["ws", "--listen", address] => ws(address).await,

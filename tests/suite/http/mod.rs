@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use mcp_core::Server;
 use mcp_http::Routes;
 use mcp_test::HttpServer;
-pub(crate) use raw::{Connection, Event, Post, Response, events};
+pub(crate) use raw::{Connection, Event, Post, Response, events, soon};
 use tokio::net::TcpListener;
 
 /// A server that listens until this is dropped.

@@ -7,7 +7,6 @@ use std::{
     collections::VecDeque,
     future::pending,
     io,
-    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -60,9 +59,23 @@ pub async fn serve_peer<W: Wire>(server: Server, wire: W, peer: Peer) -> Result<
     serve_until(server, wire, peer, None, pending()).await
 }
 
-/// The same until `end`, at the latest: then no request is taken any more, and what runs may finish within
-/// [`Limits::shutdown_grace`](crate::Limits). With `idle`, also until no message has come for so long while no request ran
-/// and nothing was listened to. The wire tells the peer why, if it can.
+/// The same until `ending`, at the latest: from then on nothing more is read, what runs may finish within
+/// [`Limits::shutdown_grace`](crate::Limits), and what is queued is written. With `idle`, also until no message has come for
+/// so long while no request ran and nothing was listened to. Either is an end in good order, and the wire tells the peer why,
+/// if it can.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use mcp_core::{Server, implementation, memory, server::{Peer, serve_until}};
+/// use tokio_util::sync::CancellationToken;
+///
+/// let (server, ending) = (Server::builder(implementation!()).build(), CancellationToken::new());
+/// let (_client, wire) = memory();
+/// let serving = serve_until(server, wire, Peer::new(), None, ending.clone().cancelled_owned());
+/// ending.cancel();
+/// serving.await.unwrap();
+/// # });
+/// ```
 ///
 /// # Errors
 /// As [`serve`].
@@ -71,7 +84,7 @@ pub async fn serve_until<W: Wire>(
     wire: W,
     peer: Peer,
     idle: Option<Duration>,
-    end: impl Future<Output = Farewell> + Send,
+    ending: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let (source, mut sink) = wire.split();
     let grace = server.limits().shutdown_grace;
@@ -87,8 +100,7 @@ pub async fn serve_until<W: Wire>(
         // Why it failed may be what the peer is still to be told.
         written.and(sink.close().await)
     });
-    let end = std::pin::pin!(end);
-    let mut reading = std::pin::pin!(connection.read(source, end));
+    let mut reading = std::pin::pin!(connection.read(source, ending));
     // Both run in this task; what is ready when reading pauses leaves in one write.
     let (read, written) = tokio::select! {
         biased;
@@ -179,17 +191,17 @@ fn is_over(over: Option<&AtomicBool>) {
     }
 }
 
+/// Where something to read is always at hand, writing and the tasks of calls have a turn after so many messages.
+const TURN: u64 = 64;
+
 /// What the loop waits for.
 enum Event {
     Frame(Frame),
     Finished,
     Changed,
     End,
-    Farewell(Farewell),
+    Idle,
 }
-
-/// Fires when the connection is to end.
-type End<'a, F> = Pin<&'a mut F>;
 
 impl Connection {
     fn new(server: Server, kind: &'static str, peer: Peer, writes: Option<Arc<AtomicU64>>) -> Self {
@@ -217,12 +229,17 @@ impl Connection {
         }
     }
 
-    async fn read<F: Future<Output = Farewell>>(
-        &mut self,
-        mut source: impl FrameSource,
-        mut end: End<'_, F>,
-    ) -> io::Result<()> {
-        let read = self.read_to_end(&mut source, &mut end).await;
+    async fn read(&mut self, mut source: impl FrameSource, ending: impl Future<Output = ()>) -> io::Result<()> {
+        let farewell = self.farewell.clone();
+        // Wherever reading waits, it may be dropped without losing anything that it has taken.
+        let read = tokio::select! {
+            biased;
+            () = ending => {
+                let _ = farewell.set(Farewell::GoingAway);
+                Ok(())
+            }
+            read = self.read_to_end(&mut source) => read,
+        };
         if read.is_ok() {
             self.finish().await;
         }
@@ -232,19 +249,20 @@ impl Connection {
         read
     }
 
-    async fn read_to_end<F: Future<Output = Farewell>>(
-        &mut self,
-        source: &mut impl FrameSource,
-        end: &mut End<'_, F>,
-    ) -> io::Result<()> {
+    async fn read_to_end(&mut self, source: &mut impl FrameSource) -> io::Result<()> {
+        let mut read = 0_u64;
         loop {
-            match self.event(source, end).await? {
+            read += 1;
+            if read.is_multiple_of(TURN) {
+                tokio::task::yield_now().await;
+            }
+            match self.event(source).await? {
                 Event::Frame(frame) => self.on_frame(frame).await,
                 Event::Finished => self.start_waiting().await,
                 Event::Changed => self.on_change(),
                 Event::End => return Ok(()),
-                Event::Farewell(why) => {
-                    let _ = self.farewell.set(why);
+                Event::Idle => {
+                    let _ = self.farewell.set(Farewell::Idle);
                     return Ok(());
                 }
             }
@@ -267,11 +285,7 @@ impl Connection {
         }
     }
 
-    async fn event<F: Future<Output = Farewell>>(
-        &mut self,
-        source: &mut impl FrameSource,
-        end: &mut End<'_, F>,
-    ) -> io::Result<Event> {
+    async fn event(&mut self, source: &mut impl FrameSource) -> io::Result<Event> {
         let is_busy = !(self.tasks.is_empty() && self.listening.is_empty() && self.waiting.is_empty());
         let idle = self.idle.filter(|_| !is_busy);
         let changed = async {
@@ -284,9 +298,8 @@ impl Connection {
             Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => Ok(Event::Finished),
             Some(_) = self.listening.join_next(), if !self.listening.is_empty() => Ok(Event::Finished),
             () = changed => Ok(Event::Changed),
-            why = end.as_mut() => Ok(Event::Farewell(why)),
             frame = source.next() => Ok(frame?.map_or(Event::End, Event::Frame)),
-            () = quiet(idle) => Ok(Event::Farewell(Farewell::Idle)),
+            () = quiet(idle) => Ok(Event::Idle),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The connections that [`serve`](crate::serve) takes.
 
 use std::{
+    any::Any,
     io,
-    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -11,36 +11,38 @@ use std::{
 use axum::serve::Listener;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::{Sleep, sleep},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::server::requests::Requests;
 
-/// A TCP listener whose connections write small answers at once, and end when their peer reads nothing for long, or sends
+/// A listener whose connections write small answers at once, and end when their peer reads nothing for long, or sends
 /// no whole request.
-pub(super) struct Patient {
-    pub(super) listener: TcpListener,
+pub(super) struct Patient<L> {
+    pub(super) listener: L,
     pub(super) patience: Duration,
     /// Fires when all connections are to fail.
     pub(super) severed: CancellationToken,
 }
 
-impl Listener for Patient {
-    type Io = PatientStream<TcpStream>;
-    type Addr = SocketAddr;
+impl<L: Listener> Listener for Patient<L> {
+    type Io = PatientStream<L::Io>;
+    type Addr = L::Addr;
 
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
-        let (stream, peer) = Listener::accept(&mut self.listener).await;
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let (stream, peer) = self.listener.accept().await;
         // Without it, small events wait for acknowledgements that the peer delays by 40 ms.
-        if let Err(error) = stream.set_nodelay(true) {
+        if let Some(tcp) = (&stream as &dyn Any).downcast_ref::<TcpStream>()
+            && let Err(error) = tcp.set_nodelay(true)
+        {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         (PatientStream::new(stream, self.patience, self.severed.clone()), peer)
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
+    fn local_addr(&self) -> io::Result<Self::Addr> {
         self.listener.local_addr()
     }
 }

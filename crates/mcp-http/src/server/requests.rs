@@ -14,7 +14,7 @@ use axum::{
     },
     middleware::{Next, from_fn},
     response::Response,
-    serve::IncomingStream,
+    serve::{IncomingStream, Listener},
 };
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -67,8 +67,8 @@ impl Drop for Running {
     }
 }
 
-impl Connected<IncomingStream<'_, Patient>> for Requests {
-    fn connect_info(stream: IncomingStream<'_, Patient>) -> Self {
+impl<L: Listener> Connected<IncomingStream<'_, Patient<L>>> for Requests {
+    fn connect_info(stream: IncomingStream<'_, Patient<L>>) -> Self {
         stream.io().requests.clone()
     }
 }

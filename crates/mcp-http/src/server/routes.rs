@@ -1,9 +1,10 @@
-use std::{future::IntoFuture, io, net::SocketAddr, sync::Arc};
+use std::{any::Any, fmt::Debug, future::IntoFuture, io, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
     extract::{Request, State},
     response::Response,
+    serve::Listener,
 };
 use http::{Method, Version};
 use mcp_core::{
@@ -148,11 +149,11 @@ impl Routes {
         }
     }
 
-    /// Serves them on `listener` as [`serve_router`] does, also for the bound address as host.
+    /// Serves them on `listener` as [`serve_router`] does, also for the bound address as host, where it is an IP address.
     ///
     /// # Errors
     /// When the listener's address cannot be told.
-    pub async fn serve(self, listener: TcpListener) -> Result<(), Error> {
+    pub async fn serve<L: Listener<Addr: Debug + 'static>>(self, listener: L) -> Result<(), Error> {
         let routes = self.bound(&listener)?;
         let limits = routes.endpoint.server.limits().clone();
         serve_router(routes.into_router(), listener, &limits).await
@@ -164,9 +165,9 @@ impl Routes {
     ///
     /// # Errors
     /// When the listener's address cannot be told.
-    pub async fn serve_until(
+    pub async fn serve_until<L: Listener<Addr: Debug + 'static>>(
         self,
-        listener: TcpListener,
+        listener: L,
         signal: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
         let mut routes = self.bound(&listener)?;
@@ -187,20 +188,31 @@ impl Routes {
         served.map_err(failed)
     }
 
-    fn bound(mut self, listener: &TcpListener) -> Result<Self, Error> {
-        let bound: SocketAddr = listener.local_addr().map_err(failed)?;
-        self.endpoint.hosts = self.endpoint.hosts.bound(bound);
+    fn bound<L: Listener<Addr: Debug + 'static>>(mut self, listener: &L) -> Result<Self, Error> {
+        let bound = listener.local_addr().map_err(failed)?;
+        if let Some(bound) = (&bound as &dyn Any).downcast_ref::<SocketAddr>() {
+            self.endpoint.hosts = self.endpoint.hosts.bound(*bound);
+        }
         Ok(self)
     }
 }
 
-/// Serves any router on `listener` for ever, with `TCP_NODELAY`. A connection whose peer reads nothing of an answer for
+/// Serves any router on `listener` for ever: a TCP listener, with `TCP_NODELAY`, or a Unix one, or any other. A connection whose peer reads nothing of an answer for
 /// [`Limits::stall_timeout`] ends, and so does one that is answering nothing and gets no whole head of a request for as
 /// long.
 ///
+/// ```no_run
+/// # #[cfg(unix)]
+/// # async fn example(server: mcp_core::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// let listener = tokio::net::UnixListener::bind("/run/my-server.sock")?;
+/// let limits = server.limits().clone();
+/// mcp_http::serve_router(mcp_http::routes(server), listener, &limits).await?;
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// When the listener fails.
-pub async fn serve_router(router: Router, listener: TcpListener, limits: &Limits) -> Result<(), Error> {
+pub async fn serve_router<L: Listener<Addr: Debug>>(router: Router, listener: L, limits: &Limits) -> Result<(), Error> {
     let listener = Patient { listener, patience: limits.stall_timeout, severed: CancellationToken::new() };
     axum::serve(listener, requests::counting(router)).await.map_err(failed)
 }

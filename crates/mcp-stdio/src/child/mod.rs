@@ -1,4 +1,6 @@
 mod process;
+#[cfg(any(windows, test))]
+mod resolve;
 mod stderr;
 mod wire;
 
@@ -12,10 +14,11 @@ use std::{
 
 use mcp_core::{
     BoxFuture, Error, ErrorKind, Limits,
-    client::{Connector, Duplex, IntoTransport},
+    client::{Backoff, Connector, Duplex, IntoTransport},
 };
-use process::{Life, Process};
+use process::{Life, Started};
 use stderr::LastWords;
+pub use stderr::StderrTail;
 use tokio::{process::Command, sync::watch};
 pub use wire::{ChildSink, ChildSource, ChildWire};
 
@@ -26,7 +29,7 @@ use crate::Lines;
 /// It inherits the environment unless told otherwise, and what it writes to stderr appears on this process's own. When
 /// the client disconnects or is dropped, its stdin is closed; after 2 s it gets SIGTERM, and 3 s later SIGKILL. On Unix it
 /// has a process group of its own, and the signals go to all of that, so that a wrapper such as `npx` or `sh -c` leaves
-/// nothing behind but what has left the group. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
+/// nothing behind but what has left the group. On Windows it has a job, which ends as a whole; there is no SIGTERM. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -47,6 +50,8 @@ pub struct Child {
     env_clear: bool,
     current_dir: Option<PathBuf>,
     on_stderr: Option<OnLine>,
+    tail: StderrTail,
+    restart: Option<Backoff>,
     max_line: usize,
     life: watch::Sender<Life>,
 }
@@ -55,7 +60,8 @@ pub struct Child {
 type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Child {
-    /// A program: a path, or a name that is looked up in `PATH`.
+    /// A program: a path, or a name that is looked up in `PATH`; on Windows with the extensions of `PATHEXT`, so that `npx`
+    /// is `npx.cmd`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -64,6 +70,8 @@ impl Child {
             env_clear: false,
             current_dir: None,
             on_stderr: None,
+            tail: StderrTail::default(),
+            restart: None,
             max_line: Limits::default().message_bytes,
             life: watch::Sender::new(Life::default()),
         }
@@ -107,6 +115,44 @@ impl Child {
         self
     }
 
+    /// Keeps the last lines of its stderr, about `bytes` bytes of them, for [`stderr_tail`](Self::stderr_tail), instead of
+    /// writing them to this process's own.
+    ///
+    /// The newest line is kept however long it is, up to 64 KiB; of a longer one nothing is.
+    pub fn keep_stderr(self, bytes: usize) -> Self {
+        self.tail.keep(bytes);
+        self
+    }
+
+    /// The last lines of its stderr, now and later, where [`keep_stderr`](Self::keep_stderr) keeps them; else none.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), mcp_core::Error> {
+    /// let server = mcp_stdio::Child::new("my-server").keep_stderr(16 << 10);
+    /// let tail = server.stderr_tail();
+    /// let client = mcp_core::Client::connect(server).await?;
+    /// println!("it has said {:?}", tail.lines());
+    /// # client.disconnect().await; Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn stderr_tail(&self) -> StderrTail {
+        self.tail.clone()
+    }
+
+    /// Starts it again when it has ended, or closed its stdout, while a client spoke with it: after the waits of `backoff`,
+    /// and as often as that says. Default: no. A server that ended by itself with status 0 is started again too; one whose
+    /// client has disconnected is not.
+    ///
+    /// ```
+    /// use mcp_core::client::Backoff;
+    ///
+    /// let server = mcp_stdio::Child::new("my-server").restart(Backoff::new().tries(3));
+    /// ```
+    pub fn restart(mut self, backoff: Backoff) -> Self {
+        self.restart = Some(backoff);
+        self
+    }
+
     /// The exit status of the server that a client has connected to, once it has ended; that of one which dies of the question
     /// for its era, and is started again, is none. Where no client could connect, it is that of the last process, if any.
     ///
@@ -130,16 +176,13 @@ impl Child {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.resolved());
         if self.env_clear {
             command.env_clear();
         }
         if let Some(directory) = &self.current_dir {
             command.current_dir(directory);
         }
-        // What it starts itself belongs to it, and ends with it.
-        #[cfg(unix)]
-        command.process_group(0);
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
@@ -151,15 +194,21 @@ impl Child {
         command
     }
 
+    #[cfg(not(windows))]
+    fn resolved(&self) -> &OsStr {
+        &self.program
+    }
+
+    #[cfg(windows)]
+    fn resolved(&self) -> OsString {
+        let path = self.env.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case("PATH"));
+        resolve::resolve(which::sys::RealSys, &self.program, path.map(|(_, path)| path.as_os_str()))
+    }
+
     fn spawn(&self) -> io::Result<ChildWire> {
-        let mut process = self.command().spawn()?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (process.stdin.take(), process.stdout.take(), process.stderr.take())
-        else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        let last_words = LastWords::listen(stderr, self.on_stderr.clone());
-        let process = Process::watch(process, self.life.clone());
+        let started = Started::new(self.command())?;
+        let (process, stdin, stdout, stderr) = started.watch(self.life.clone());
+        let last_words = LastWords::listen(stderr, self.on_stderr.clone(), self.tail.clone());
         Ok(ChildWire { lines: Lines::new(stdout, stdin, self.max_line), process, last_words })
     }
 }
@@ -177,6 +226,10 @@ impl Connector for Child {
 
     fn agreed(&self) {
         self.life.send_modify(|life| life.is_agreed = true);
+    }
+
+    fn recovery(&self) -> Option<Backoff> {
+        self.restart
     }
 }
 

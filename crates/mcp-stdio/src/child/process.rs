@@ -1,9 +1,9 @@
 //! A child process, watched by a task of its own: how it ends, and how it is made to.
 
-use std::{process::ExitStatus, time::Duration};
+use std::{io, process::ExitStatus, time::Duration};
 
 use tokio::{
-    process::Child,
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
     sync::{mpsc, watch},
     time::{sleep, timeout},
 };
@@ -14,6 +14,53 @@ const UNTIL_TERM: Duration = Duration::from_secs(2);
 const UNTIL_KILL: Duration = Duration::from_secs(3);
 /// How often is looked whether what it has started is gone; nothing tells.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A process that was started, and its streams.
+pub(super) struct Started {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+#[cfg(not(windows))]
+type Child = tokio::process::Child;
+
+/// It and all that it starts are one job, which ends as one, and with this process.
+#[cfg(windows)]
+type Child = Box<dyn process_wrap::tokio::ChildWrapper>;
+
+impl Started {
+    #[cfg(not(windows))]
+    pub(super) fn new(mut command: Command) -> io::Result<Self> {
+        // What it starts itself belongs to it, and ends with it.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        Self::with(child, streams)
+    }
+
+    #[cfg(windows)]
+    pub(super) fn new(command: Command) -> io::Result<Self> {
+        use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
+
+        let mut child = CommandWrap::from(command).wrap(KillOnDrop).wrap(JobObject).spawn()?;
+        let streams = (child.stdin().take(), child.stdout().take(), child.stderr().take());
+        Self::with(child, streams)
+    }
+
+    fn with(child: Child, streams: (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>)) -> io::Result<Self> {
+        match streams {
+            (Some(stdin), Some(stdout), Some(stderr)) => Ok(Self { child, stdin, stdout, stderr }),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    pub(super) fn watch(self, life: watch::Sender<Life>) -> (Process, ChildStdin, ChildStdout, ChildStderr) {
+        (Process::watch(self.child, life), self.stdin, self.stdout, self.stderr)
+    }
+}
 
 /// What is known of the processes of a [`Child`](super::Child).
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +94,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn watch(mut child: Child, life: watch::Sender<Life>) -> Self {
+    fn watch(mut child: Child, life: watch::Sender<Life>) -> Self {
         let group = Group::of(&child);
         let (exited, exit) = watch::channel(None);
         let (kill, mut killed) = mpsc::channel(1);
@@ -169,7 +216,7 @@ fn is_dead(_: i32) -> bool {
     false
 }
 
-/// There are no groups and no such signal; killing the child comes next.
+/// There are no groups and no such signal; killing the child, on Windows with its job, comes next.
 #[cfg(not(unix))]
 #[derive(Debug, Clone, Copy)]
 struct Group;

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
 };
 
 use mcp_core::shown;
@@ -21,7 +21,51 @@ const LINE: usize = 64 << 10;
 /// How many lines are kept.
 const KEPT: usize = 10;
 
-/// The last lines that a child wrote to stderr.
+/// The last lines of a child's stderr, as far as [`Child::keep_stderr`](super::Child::keep_stderr) keeps them. Clones see the
+/// same, and what children say that are started again goes on in it.
+#[derive(Debug, Clone, Default)]
+pub struct StderrTail(Arc<Mutex<Tail>>);
+
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// None where nothing is kept.
+    most: Option<usize>,
+}
+
+impl StderrTail {
+    /// The lines so far, the oldest first, without their ends. Invalid UTF-8 is replaced; what could forge a terminal command
+    /// is as the server wrote it, see [`mcp_core::shown`].
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.lock().lines.iter().cloned().collect()
+    }
+
+    pub(super) fn keep(&self, most: usize) {
+        self.lock().most = Some(most);
+    }
+
+    fn keeps(&self) -> bool {
+        self.lock().most.is_some()
+    }
+
+    fn add(&self, line: &str) {
+        let mut tail = self.lock();
+        let Some(most) = tail.most else { return };
+        tail.bytes += line.len();
+        tail.lines.push_back(line.to_owned());
+        while tail.bytes > most && tail.lines.len() > 1 {
+            tail.bytes -= tail.lines.pop_front().map_or(0, |line| line.len());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last lines that a child wrote to stderr, for the error that tells of its end.
 #[derive(Debug, Clone)]
 pub(super) struct LastWords {
     lines: Arc<Mutex<VecDeque<String>>>,
@@ -31,11 +75,15 @@ pub(super) struct LastWords {
 
 impl LastWords {
     /// Reads `stderr` in a task of its own, so that the child never waits for a reader.
-    pub(super) fn listen(stderr: impl AsyncRead + Unpin + Send + 'static, hear: Option<OnLine>) -> Self {
+    pub(super) fn listen(
+        stderr: impl AsyncRead + Unpin + Send + 'static,
+        hear: Option<OnLine>,
+        tail: StderrTail,
+    ) -> Self {
         let (lines, (end, ended)) = (Arc::default(), watch::channel(false));
         let kept = Arc::clone(&lines);
         tokio::spawn(async move {
-            drain(stderr, &kept, hear.as_deref()).await;
+            drain(stderr, &kept, hear.as_deref(), &tail).await;
             end.send_replace(true);
         });
         Self { lines, ended }
@@ -57,13 +105,15 @@ async fn drain(
     mut stderr: impl AsyncRead + Unpin,
     kept: &Mutex<VecDeque<String>>,
     hear: Option<&(dyn Fn(&str) + Send + Sync)>,
+    tail: &StderrTail,
 ) {
     let mut lines = LineDecoder::new(LINE);
-    let ours = hear.is_none().then(pass_on);
+    let ours = (hear.is_none() && !tail.keeps()).then(pass_on);
     let tell = |frame| {
         let Frame::Line(line) = frame else { return };
         let line = String::from_utf8_lossy(&line);
         keep(kept, &line);
+        tail.add(&line);
         let heard = hear.map(|hear| catch_unwind(AssertUnwindSafe(|| hear(&line))));
         if matches!(heard, Some(Err(_))) {
             tracing::error!("what hears a child's stderr panicked");

@@ -15,7 +15,7 @@ use http::{HeaderName, StatusCode, header, request::Parts};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use mcp_core::{
-    DEFAULT_PATH, Farewell, Server,
+    DEFAULT_PATH, Server,
     origin::{Hosts, Origins, Refused},
     server::{Peer, serve_until},
 };
@@ -283,11 +283,8 @@ async fn serve(
         Some(parked) => greet(link, &parked, &peer, limits).await,
     };
     let Some(socket) = socket else { return };
-    let end = async {
-        endpoint.stop.cancelled().await;
-        Farewell::GoingAway
-    };
-    if let Err(error) = serve_until(endpoint.server.clone(), socket, peer, endpoint.idle, end).await {
+    let ending = endpoint.stop.cancelled();
+    if let Err(error) = serve_until(endpoint.server.clone(), socket, peer, endpoint.idle, ending).await {
         tracing::debug!(?error, "a connection ended");
     }
     drop(admitted);

@@ -1,0 +1,88 @@
+//! What is kept of a child's stderr, and whether it is started again.
+
+use std::time::Duration;
+
+use mcp_core::{
+    Client, Limits,
+    client::{Backoff, IntoTransport as _, Transport as _},
+};
+use mcp_stdio::{Child, StderrTail};
+
+use crate::{
+    http::soon,
+    peer::process::{answer, shell},
+    server::until,
+};
+
+const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+
+async fn kept(tail: &StderrTail, last: &str) -> Vec<String> {
+    until("all of stderr was read", async || tail.lines().last().is_some_and(|line| line == last)).await;
+    tail.lines()
+}
+
+/// The tail is there as soon as the server says something, and stays when it is gone.
+#[tokio::test]
+async fn the_end_of_stderr_is_kept_where_that_is_wanted() {
+    let script = "echo one >&2; printf 'two\\r\\n\\377\\n' >&2; ".to_owned()
+        + &answer(0, DISCOVERED)
+        + "cat > /dev/null; printf 'no newline' >&2";
+    let child = shell(&script).keep_stderr(1 << 10);
+    let tail = child.stderr_tail();
+    assert!(tail.lines().is_empty());
+    let client = soon("a client", Client::connect(child)).await.unwrap();
+    assert_eq!(kept(&tail, "\u{fffd}").await, ["one", "two", "\u{fffd}"]);
+    client.disconnect().await;
+    assert_eq!(kept(&tail, "no newline").await, ["one", "two", "\u{fffd}", "no newline"]);
+}
+
+/// It holds so many bytes, and the newest line, whatever comes.
+#[tokio::test]
+async fn what_is_kept_of_stderr_is_bounded() {
+    let long = "x".repeat(100);
+    let hundred = "i=0; while [ $i -lt 100 ]; do echo \"line $((100 + i))\" >&2; i=$((i+1)); done";
+    for (most, script, last, expected) in [
+        // Each of them has 8 bytes.
+        (24, hundred.to_owned(), "line 199", vec!["line 197", "line 198", "line 199"]),
+        (23, hundred.to_owned(), "line 199", vec!["line 198", "line 199"]),
+        (0, hundred.to_owned(), "line 199", vec!["line 199"]),
+        (24, format!("echo short >&2; echo {long} >&2"), &*long, vec![&*long]),
+    ] {
+        let child = shell(&(script + "\n" + &answer(0, DISCOVERED) + "cat > /dev/null")).keep_stderr(most);
+        let tail = child.stderr_tail();
+        let client = soon("a client", Client::connect(child)).await.unwrap();
+        assert_eq!(kept(&tail, last).await, expected, "{most} bytes");
+        client.disconnect().await;
+    }
+}
+
+/// Nobody asked for it, so nothing is kept.
+#[tokio::test]
+async fn nothing_of_stderr_is_kept_unasked() {
+    let child = shell(&("echo one >&2; ".to_owned() + &answer(0, DISCOVERED) + "cat > /dev/null")).on_stderr(|_| {});
+    let tail = child.stderr_tail();
+    soon("a client", Client::connect(child)).await.unwrap().disconnect().await;
+    assert!(tail.lines().is_empty());
+}
+
+/// The client asks its transport how to come back; a child that is not to be started again says that it cannot.
+#[test]
+fn a_child_is_started_again_only_where_that_is_wanted() {
+    let recovery = |child: Child| child.into_transport(&Limits::default()).unwrap().recovery();
+    assert_eq!(recovery(Child::new("server")), None);
+    let backoff = Backoff::new().first(Duration::from_millis(10)).tries(3);
+    assert_eq!(recovery(Child::new("server").restart(backoff)), Some(backoff));
+}
+
+/// What opens the wire anew starts a process anew, whatever became of the last one, and the tail goes on.
+#[tokio::test]
+async fn opening_a_child_again_starts_another_process() {
+    let child = shell("echo started >&2; exit 0").keep_stderr(1 << 10).restart(Backoff::new());
+    let tail = child.stderr_tail();
+    let transport = child.into_transport(&Limits::default()).unwrap();
+    for times in 1..=3 {
+        transport.open(mcp_core::client::Inbox::new(&Limits::default())).await.unwrap();
+        until("it has started", async || tail.lines().len() == times).await;
+    }
+    transport.close().await;
+}
