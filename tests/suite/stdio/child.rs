@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use mcp_core::{
-    Client, Limits,
-    client::{Backoff, IntoTransport as _, Transport as _},
+    Client, Limits, Revision,
+    client::{Backoff, Changed, IntoTransport as _, Transport as _},
+    implementation,
+    types::NotificationFilter,
 };
 use mcp_stdio::{Child, StderrTail};
+use serde_json::json;
 
 use crate::{
     http::soon,
@@ -85,4 +88,37 @@ async fn opening_a_child_again_starts_another_process() {
         until("it has started", async || tail.lines().len() == times).await;
     }
     transport.close().await;
+}
+
+/// The process behind a client, from outside: each tells its number when it starts.
+async fn started(tail: &StderrTail, times: usize) -> String {
+    until("it has started", async || tail.lines().len() == times).await;
+    tail.lines().pop().unwrap()
+}
+
+/// In either era: calls find the new process, and whoever listens goes on.
+#[tokio::test]
+async fn a_child_that_is_killed_is_started_again_and_one_that_is_disconnected_is_not() {
+    let server = crate::process::everything_server().display();
+    let script = format!("echo $$ >&2; exec '{server}' stdio");
+    for revision in [Revision::LATEST, Revision::LATEST_LEGACY] {
+        let child = shell(&script).keep_stderr(1 << 10).restart(Backoff::new().first(Duration::from_millis(10)));
+        let tail = child.stderr_tail();
+        let builder = Client::builder(implementation!()).revisions([revision]);
+        let client = soon("a client", builder.connect(child)).await.unwrap();
+        let mut changes = client.listen(NotificationFilter::new().tools()).await.unwrap();
+        for times in 1..=3 {
+            let process = started(&tail, times).await;
+            assert_eq!(client.call::<i64>("add", json!({ "a": 2, "b": 5 })).await.unwrap(), 7);
+            let killed = std::process::Command::new("kill").args(["-9", &process]).status().unwrap();
+            assert!(killed.success());
+            // Anything may have changed meanwhile.
+            assert_eq!(soon("a change", changes.next()).await, Some(Changed::Tools), "{revision}");
+        }
+        started(&tail, 4).await;
+        assert_eq!(client.call::<i64>("add", json!({ "a": 2, "b": 5 })).await.unwrap(), 7);
+        client.disconnect().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(tail.lines().len(), 4, "{revision}");
+    }
 }
