@@ -40,6 +40,39 @@ async fn so_many_tasks_a_principal_and_so_many_in_all() {
     }
 }
 
+/// What is kept of a task can be told, as the answer to whoever asks and to whoever listens.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_kept_can_be_told() {
+    const MOST: usize = 8 << 10;
+    async fn returns(Size { bytes }: Size) -> Result<String, ToolError> {
+        Ok("x".repeat(bytes))
+    }
+    async fn says(context: Context, Size { bytes }: Size) -> Result<bool, ToolError> {
+        // Each of these is two bytes on the wire.
+        Ok(context.task_message("\"".repeat(bytes)).await.is_ok())
+    }
+    let tools = [Tool::new("returns", returns).task(), Tool::new("says", says).task()];
+    let server = builder(Limits::default().message_bytes(MOST), tools).build();
+    let came_to = async |tool: &str, bytes: usize| {
+        let begun =
+            request(&server, None, "tools/call", json!({ "name": tool, "arguments": { "bytes": bytes } })).await;
+        let id = begun["result"]["taskId"].as_str().unwrap().to_owned();
+        sleep(Duration::from_millis(1)).await;
+        get_for(&server, None, &id).await
+    };
+    for bytes in (4 << 10..MOST).step_by(16) {
+        let told = came_to("returns", bytes).await;
+        assert!(told.to_string().len() <= MOST, "{bytes}");
+        assert!(told["result"]["status"] == "completed" || bytes > MOST * 3 / 4, "{bytes}");
+    }
+    for bytes in (1 << 10..MOST).step_by(16) {
+        let told = came_to("says", bytes).await;
+        assert!(told.to_string().len() <= MOST, "{bytes}");
+        let is_kept = told["result"]["status"] == "completed" && text(&told["result"]) == "true";
+        assert!(is_kept || bytes > MOST / 3, "{bytes}: {told}");
+    }
+}
+
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Size {
     bytes: usize,
