@@ -83,7 +83,7 @@ pub struct Limits {
     /// How long a client waits for an answer to its first question before it takes a server for a legacy one, on wires
     /// without statuses. Default 5 s.
     pub probe_timeout: Duration,
-    /// How long a tool may run. Default: as long as it likes.
+    /// How long a tool may run, be it in its call or as a task. Default: as long as it likes.
     pub handler_timeout: Option<Duration>,
     /// How long a handler waits for the client's answer to a question. A server's. Default 10 min.
     pub question_timeout: Duration,
@@ -93,14 +93,16 @@ pub struct Limits {
     pub request_state_ttl: Duration,
     /// How often one call asks a modern client for input. A server's. Default 10.
     pub input_rounds: u32,
-    /// The most tasks that one principal has at once, and those that nobody is known to have. A server's. Default 1000.
+    /// The most tasks that one principal has at once, and those that nobody is known to have; beyond it the oldest that has
+    /// ended is forgotten. A server's. Default 1000.
     pub tasks: usize,
-    /// The most tasks at once, where they are kept in memory. A server's. Default 10,000.
+    /// The most tasks at once, where they are kept in memory; beyond it the caller's oldest that has ended is forgotten. A
+    /// server's. Default 10,000.
     pub all_tasks: usize,
     /// The most bytes of all tasks, where they are kept in memory: results, messages, questions and answers, and 1 KiB at
     /// least for each. One task has no more than [`message_bytes`](Self::message_bytes). A server's. Default 256 MiB.
     pub task_bytes: usize,
-    /// How long a task is kept from when it began; then its handler is dropped, and its result is gone. A server's. Default 1 h.
+    /// How long a task is kept from when it began, at most; then its handler is dropped, and its result is gone. A server's. Default 1 h.
     pub task_ttl: Duration,
     /// How often clients are told to ask for a task. A server's. Default 1 s.
     pub task_poll_interval: Duration,

@@ -117,7 +117,12 @@ fn check(parameters: &[Parameter]) -> Result<()> {
 
 impl Parameter {
     fn read(written: Written, index: usize, kind: Kind) -> Result<Self> {
-        let Written { attributes, parameter: PatType { pat, ty, .. } } = written;
+        let Written { attributes, parameter: PatType { attrs, pat, ty, .. } } = written;
+        let is_conditional =
+            |attribute: &&Attribute| ["cfg", "cfg_attr"].iter().any(|name| attribute.path().is_ident(name));
+        if let Some(condition) = attrs.iter().find(is_conditional) {
+            return Err(Error::new_spanned(condition, "what a call takes has no condition: write two functions"));
+        }
         let name = match *pat {
             Pat::Ident(pattern) if pattern.subpat.is_none() => Some(pattern.ident),
             _ => None,
@@ -156,7 +161,11 @@ fn role(name: Option<&Ident>, ty: &Type, marks: Marks) -> Result<Role> {
 fn borrowed(reference: &TypeReference) -> Result<Option<Role>> {
     let owns = |ty| Error::new_spanned(reference, format!("an argument owns what it holds: write `{ty}`"));
     if reference.mutability.is_some() {
-        return Err(Error::new_spanned(reference, "state is shared by all calls: write `&T`, with a lock inside"));
+        let message = match last(&reference.elem) {
+            Some(segment) if segment.ident == "Context" => "nothing of a context is to be changed: write `&Context`",
+            _ => "state is shared by all calls: write `&T`, with a lock inside",
+        };
+        return Err(Error::new_spanned(reference, message));
     }
     Ok(Some(match &*reference.elem {
         Type::Slice(_) => return Err(owns("Vec<…>")),
@@ -175,6 +184,7 @@ fn owned(ty: &Type, ask: Option<&(Attribute, LitStr)>) -> Result<Option<Role>> {
         ("Context", None) => Some(Role::Context { is_borrowed: false }),
         ("Principal", None) => Some(Role::Principal { is_borrowed: false, is_optional: false }),
         ("Option", Some(inner)) => optional(inner)?,
+        ("Arc", Some(_)) => return Err(Error::new_spanned(ty, "what calls share is state, and borrowed: write `&T`")),
         ("Ask", Some(form)) => match ask {
             Some((_, message)) => Some(Role::Ask { form: form.clone(), message: message.clone() }),
             None => return Err(Error::new_spanned(ty, "say what is asked: `#[ask(\"Deploy this?\")]` before it")),
@@ -190,6 +200,12 @@ fn optional(inner: &Type) -> Result<Option<Role>> {
     };
     match last(ty) {
         Some(segment) if segment.ident == "Principal" => Ok(Some(Role::Principal { is_borrowed, is_optional: true })),
+        Some(segment) if segment.ident == "Context" && segment.arguments.is_none() => {
+            Err(Error::new_spanned(inner, "every call has its `Context`: take it without `Option`"))
+        }
+        Some(segment) if segment.ident == "Ask" && !segment.arguments.is_none() => {
+            Err(Error::new_spanned(inner, "an `Ask` has an answer: take it without `Option`"))
+        }
         _ if is_borrowed => Err(Error::new_spanned(
             inner,
             "what a call may lack is asked of its `Context`, as `context.extension::<T>()`",

@@ -54,6 +54,11 @@ pub(crate) fn make(words: TokenStream, function: &Function, family: &Family) -> 
 }
 
 fn check(words: &Words, function: &Function) -> Result<()> {
+    let mut beginnings = words.names.iter().filter(|name| *name == "task" || *name == "task_when_told");
+    if let (Some(_), Some(second)) = (beginnings.next(), beginnings.next()) {
+        let message = "`task` is one from the beginning, `task_when_told` only later: write one of them";
+        return Err(Error::new(second.span(), message));
+    }
     for (Parameter { ty, .. }, Argument { default, .. }) in function.arguments() {
         refuse_self(quote!(#ty #default))?;
     }

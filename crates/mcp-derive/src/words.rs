@@ -54,6 +54,8 @@ pub(crate) struct Words {
     pub(crate) is_blocking: bool,
     /// It says itself what the doc comment would have said.
     pub(crate) describes: bool,
+    /// All, in their order.
+    pub(crate) names: Vec<Ident>,
     calls: Vec<TokenStream>,
     hints: Vec<TokenStream>,
 }
@@ -62,15 +64,14 @@ impl Words {
     /// Reads what stands in `#[attribute(…)]`.
     pub(crate) fn read(input: ParseStream<'_>, attribute: &str, known: Known) -> Result<Self> {
         let mut words = Self::default();
-        let mut seen: Vec<Ident> = Vec::new();
         for word in Punctuated::<Word, Token![,]>::parse_terminated(input)? {
             let Some((_, takes)) = known.iter().find(|(name, _)| word.name == name) else {
                 return Err(unknown(&word.name, attribute, known));
             };
-            if *takes != Takes::Values && seen.contains(&word.name) {
+            if *takes != Takes::Values && words.names.contains(&word.name) {
                 return Err(Error::new(word.name.span(), format!("`{}` stands here twice", word.name)));
             }
-            seen.push(word.name.clone());
+            words.names.push(word.name.clone());
             words.add(word, *takes)?;
         }
         Ok(words)

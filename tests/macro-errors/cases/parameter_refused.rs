@@ -39,6 +39,31 @@ async fn exclusive(state: &mut u8) -> Result<(), ToolError> {
 }
 
 #[tool]
+async fn exclusive_context(context: &mut Context) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
+async fn shared(state: std::sync::Arc<u8>) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
+async fn perhaps_context(context: Option<Context>) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
+async fn perhaps_asked(#[ask("Now?")] form: Option<Ask<Form>>) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
+async fn conditional(#[cfg(unix)] path: String) -> Result<(), ToolError> {
+    Ok(())
+}
+
+#[tool]
 async fn perhaps(extension: Option<&u8>) -> Result<(), ToolError> {
     Ok(())
 }

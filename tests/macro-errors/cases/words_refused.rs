@@ -40,6 +40,11 @@ fn no_word() -> Result<(), ToolError> {
     Ok(())
 }
 
+#[tool(task, read_only, task_when_told)]
+async fn two_beginnings() -> Result<(), ToolError> {
+    Ok(())
+}
+
 #[resource]
 async fn no_uri() -> Result<String, ToolError> {
     Ok(String::new())

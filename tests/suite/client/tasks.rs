@@ -31,7 +31,7 @@ use tokio::{
 use super::*;
 use crate::{
     http::Served,
-    peer::memory::{rest, serve},
+    peer::memory::{close, rest, serve},
     process::everything_server,
     ws::Served as WsServed,
 };
@@ -437,4 +437,214 @@ async fn changes_of_a_task_can_be_listened_to() {
         assert_eq!(changes.next().await, Some(mcp_suite::client::Changed::Task(task.id().into())));
         assert_eq!(task.get().await.unwrap().status, status);
     }
+}
+
+/// A task as a server tells of it that wants to be asked every 100 ms, with these members.
+fn told(members: &Value) -> Value {
+    let mut task = json!({ "taskId": "t-1", "createdAt": "", "lastUpdatedAt": "", "ttlMs": null,
+        "resultType": "complete", "pollIntervalMs": 100 });
+    task.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    task
+}
+
+fn asking(keys: &[&str]) -> Value {
+    let question = json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": {} } });
+    let requests: serde_json::Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), question.clone())).collect();
+    told(&json!({ "status": "input_required", "inputRequests": requests }))
+}
+
+fn working() -> Value {
+    told(&json!({ "status": "working" }))
+}
+
+fn completed() -> Value {
+    told(&json!({ "status": "completed", "result": text("b") }))
+}
+
+fn refused(code: i64) -> Value {
+    json!({ "error": { "code": code, "message": "no" } })
+}
+
+/// A server that answers requests about a task: with a task, or an error, or not at all.
+fn about(answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static) -> ScriptedPeer {
+    ScriptedPeer::modern([
+        serve(move |message| {
+            let answered = match message["method"].as_str().unwrap_or_default() {
+                "tools/call" => Some(told(&json!({ "resultType": "task", "status": "working" }))),
+                "subscriptions/listen" => answer("subscriptions/listen").filter(|answer| answer["error"].is_object()),
+                "tasks/cancel" => Some(json!({ "resultType": "complete" })),
+                method => answer(method),
+            };
+            let Some(answered) = answered else { return vec![] };
+            let (member, value) = match answered.get("error").filter(|_| answered.get("taskId").is_none()) {
+                Some(error) => ("error", error.clone()),
+                None => ("result", answered.clone()),
+            };
+            vec![json!({ "id": message["id"], member: value })]
+        }),
+        rest(),
+    ])
+}
+
+/// The `n`th of them, and so on with the last.
+fn nth(answers: &[Value], n: usize) -> Value {
+    answers[n.min(answers.len() - 1)].clone()
+}
+
+/// Its question is gone because it has the answer: whoever gives that is not to be called off.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_on_its_way_is_not_called_off() {
+    let looks = AtomicUsize::new(0);
+    let states = [asking(&["a"]), working(), working(), working(), completed()];
+    let peer = about(move |method| match method {
+        "tasks/get" => Some(nth(&states, looks.fetch_add(1, Ordering::SeqCst))),
+        "tasks/update" => None,
+        _ => Some(refused(-32601)),
+    });
+    let client = coming_back().0.connect(peer.clone()).await.unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    let methods = peer.methods();
+    let last_look = methods.iter().rposition(|method| method == "tasks/get").unwrap();
+    let called_off = methods.iter().position(|method| method == "notifications/cancelled");
+    assert!(methods.contains(&"tasks/update".to_owned()));
+    assert!(called_off.is_none_or(|called_off| called_off > last_look), "{methods:?}");
+}
+
+/// Specification: *Tasks extension, Task Polling*: until it has come to its end.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_is_asked_again() {
+    let (looks, updates) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let asked = asking(&["a"]);
+    let peer = about(move |method| match (method, updates.load(Ordering::SeqCst)) {
+        ("tasks/get", _) if looks.fetch_add(1, Ordering::SeqCst) % 2 == 1 => Some(refused(-32603)),
+        ("tasks/get", 0 | 1) => Some(asked.clone()),
+        ("tasks/get", _) => Some(completed()),
+        ("tasks/update", _) => {
+            let is_first = updates.fetch_add(1, Ordering::SeqCst) == 0;
+            Some(if is_first { refused(-32603) } else { json!({ "resultType": "complete" }) })
+        }
+        _ => Some(refused(-32601)),
+    });
+    let (client, asked) = coming_back();
+    let client = client.connect(peer.clone()).await.unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert!(!peer.methods().contains(&"tasks/cancel".to_owned()));
+}
+
+/// What an answer fails at may be that nobody waits for it any more.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_refused_fails_what_still_waits_for_it_alone() {
+    for (now, outcome) in [(completed(), Some("b")), (asking(&["b"]), Some("b")), (asking(&["a"]), None)] {
+        let updates = AtomicUsize::new(0);
+        let peer = about(move |method| match (method, updates.load(Ordering::SeqCst)) {
+            ("tasks/get", 0) => Some(asking(&["a"])),
+            ("tasks/get", 1) => Some(now.clone()),
+            ("tasks/get", _) => Some(completed()),
+            ("tasks/update", count) => {
+                updates.fetch_add(1, Ordering::SeqCst);
+                Some(if count == 0 { refused(-32602) } else { json!({ "resultType": "complete" }) })
+            }
+            _ => Some(refused(-32601)),
+        });
+        let client = coming_back().0.connect(peer.clone()).await.unwrap();
+        let said = client.call::<String>("a", ()).await;
+        assert_eq!(said.as_deref().ok(), outcome, "{said:?}");
+    }
+}
+
+/// For as long as the call may take; a task that is waited for by its handle, for as long as a call may take.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_waited_for() {
+    let silent_until = |seconds: u64| {
+        let back = Instant::now() + Duration::from_secs(seconds);
+        about(move |method| match method {
+            "tasks/get" => (Instant::now() >= back).then(completed),
+            _ => Some(refused(-32601)),
+        })
+    };
+    let client = coming_back().0.connect(silent_until(500)).await.unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    let client = coming_back().0.connect(silent_until(500)).await.unwrap();
+    assert_eq!(client.task("t-1").wait().await.unwrap().to_text(), "b");
+    let (client, began) = (coming_back().0.connect(silent_until(1_000_000)).await.unwrap(), Instant::now());
+    assert_eq!(client.task("t-1").wait().await.unwrap_err().kind(), ErrorKind::Timeout);
+    assert!((600..700).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+/// There is nothing to wait for.
+#[tokio::test(start_paused = true)]
+async fn a_wire_that_is_over_is_not_waited_for() {
+    let task = told(&json!({ "resultType": "task", "status": "working" }));
+    let script = vec![expect(json!({ "method": "tools/call" })), send(json!({ "id": "$id", "result": task })), close()];
+    let client = coming_back().0.connect(ScriptedPeer::modern(script)).await.unwrap();
+    let began = Instant::now();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap_err().kind(), ErrorKind::TransportClosed);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_wants_to_be_asked_seldom_is() {
+    let looks = Looks::default();
+    let states = [working(), working(), completed()].map(|mut task| {
+        task["pollIntervalMs"] = 300_000.into();
+        task
+    });
+    let seen = AtomicUsize::new(0);
+    let peer = about(move |method| match method {
+        "tasks/get" => Some(nth(&states, seen.fetch_add(1, Ordering::SeqCst))),
+        _ => Some(refused(-32601)),
+    });
+    let client = coming_back().0.observer(looks.clone()).connect(peer).await.unwrap();
+    client.task("t-1").wait().await.unwrap();
+    let looks = looks.0.lock().unwrap().clone();
+    assert_eq!(looks.len(), 3);
+    assert!(looks.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(300)), "{looks:?}");
+    // Longer than a clock can tell.
+    let peer = about(|_| Some(told(&json!({ "status": "working", "pollIntervalMs": u64::MAX }))));
+    let client = coming_back().0.connect(peer).await.unwrap();
+    assert_eq!(client.call::<String>("a", ()).await.unwrap_err().kind(), ErrorKind::Timeout);
+}
+
+/// It is asked for the task meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_says_what_it_tells_of_holds_up_nothing() {
+    let states = [working(), working(), completed()];
+    let seen = AtomicUsize::new(0);
+    let peer = about(move |method| match method {
+        "tasks/get" => Some(nth(&states, seen.fetch_add(1, Ordering::SeqCst))),
+        _ => None,
+    });
+    let (client, began) = (coming_back().0.connect(peer.clone()).await.unwrap(), Instant::now());
+    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?} {:?}", began.elapsed(), peer.methods());
+    assert!(peer.methods().contains(&"subscriptions/listen".to_owned()));
+}
+
+/// Not even of a user who answers none.
+#[tokio::test(start_paused = true)]
+async fn a_task_does_not_ask_without_end() {
+    let seen = AtomicUsize::new(0);
+    let peer = about(move |method| {
+        let look = seen.fetch_add(1, Ordering::SeqCst);
+        let keys: Vec<_> = (0..20).map(|key| format!("{look}-{key}")).collect();
+        let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+        Some(if method == "tasks/get" { asking(&keys) } else { refused(-32601) })
+    });
+    let (client, asked, _) = pondering();
+    let client = client.connect(peer).await.unwrap();
+    let refused = client.call::<String>("a", ()).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer));
+    assert!(asked.load(Ordering::SeqCst) <= 1000, "{asked:?}");
+}
+
+/// What a task comes to is read as what a call comes to.
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_task_is_read_like_any_other() {
+    let client = coming_back().0.connect(everything_server::server()).await.unwrap();
+    let task = begun(&client, "slow_compute", json!({ "seconds": 1, "label": "it" })).await;
+    assert_eq!(task.wait_for::<String>().await.unwrap(), "it took 1 s");
+    let task = begun(&client, "failing_job", json!({})).await;
+    let failed = task.wait_for::<String>().await.unwrap_err();
+    assert_eq!((failed.kind(), failed.to_string()), (ErrorKind::HandlerFailed, "The job failed".into()));
 }

@@ -128,18 +128,6 @@ async fn transcript(server: Server, revision: Revision) -> Vec<String> {
     kept.lines
 }
 
-/// Lines with code on them.
-fn lines(text: &str) -> usize {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
-}
-
-#[test]
-fn macros_save_more_than_a_third_of_the_lines() {
-    let derived = lines(include_str!("../../../crates/mcp-suite/examples/derived.rs"));
-    let built = lines(include_str!("../../../crates/mcp-suite/examples/built.rs"));
-    assert!(3 * derived < 2 * built, "{derived} and {built}");
-}
-
 #[tokio::test]
 async fn the_same_server_with_macros_and_with_builders_says_the_same() {
     for revision in ERAS {

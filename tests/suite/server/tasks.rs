@@ -6,6 +6,7 @@ mod listening;
 mod property;
 mod questions;
 mod shared;
+mod slow;
 mod stores;
 mod wire;
 

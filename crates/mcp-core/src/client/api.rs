@@ -204,10 +204,7 @@ impl Client {
         options: CallOptions,
     ) -> Result<T, Error> {
         let outcome = self.call_raw_with(name, arguments, options).await?;
-        if outcome.is_error {
-            return Err(failed(name, &outcome));
-        }
-        result::value(name, &outcome)
+        result::success(format_args!("the tool `{name}`"), &outcome)
     }
 
     /// Calls a tool; its failure is a result too.
@@ -414,11 +411,4 @@ fn arguments_of(arguments: &impl Serialize) -> Result<Option<Raw>, Error> {
         raw if raw.is_object() => Ok(Some(raw)),
         _ => Err(Error::new(ErrorKind::InvalidParams, "a tool's arguments must be an object").blaming(Blame::Caller)),
     }
-}
-
-/// The tool's own words, where it has any.
-fn failed(name: &str, outcome: &CallToolResult) -> Error {
-    let words = Some(outcome.to_text()).filter(|text| !text.trim().is_empty());
-    let words = words.unwrap_or_else(|| format!("the tool `{name}` failed and did not say why"));
-    Error::new(ErrorKind::HandlerFailed, words).blaming(Blame::Peer)
 }

@@ -1,6 +1,9 @@
 //! Client path 5 of 5: a response becomes the result of its method. Before: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/read.rs`.
 
-use std::any::{Any, TypeId};
+use std::{
+    any::{Any, TypeId},
+    fmt::Display,
+};
 
 use mcp_jsonrpc::{ByteString, Members, Raw, Response};
 use serde::de::DeserializeOwned;
@@ -80,9 +83,25 @@ fn misshapen(message: String, error: serde_json::Error) -> Error {
     Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
 }
 
+/// What a tool came to as a value of the caller's type, or its failure in its own words. `who` is what was called.
+pub(crate) fn success<T>(who: impl Display, outcome: &CallToolResult) -> Result<T, Error>
+where
+    T: DeserializeOwned + 'static,
+{
+    if outcome.is_error {
+        let words = Some(outcome.to_text()).filter(|text| !text.trim().is_empty());
+        let words = words.unwrap_or_else(|| format!("{who} failed and did not say why"));
+        return Err(Error::new(ErrorKind::HandlerFailed, words).blaming(Blame::Peer));
+    }
+    value(outcome).map_err(|text| {
+        let message = format!("the result of {who} does not fit the type asked for: '{}'", shown(&text));
+        Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
+    })
+}
+
 /// A tool's result as a value of the caller's type: its structured content if there is some and it fits; else its text,
-/// as JSON if it parses, and as a string if not. No content is `null`.
-pub(crate) fn value<T: DeserializeOwned + 'static>(tool: &str, result: &CallToolResult) -> Result<T, Error> {
+/// as JSON if it parses, and as a string if not. No content is `null`. Where nothing fits, the text.
+fn value<T: DeserializeOwned + 'static>(result: &CallToolResult) -> Result<T, String> {
     if let Some(value) = result.structured_content.as_ref().and_then(|raw| raw.decode().ok()) {
         return Ok(value);
     }
@@ -93,16 +112,11 @@ pub(crate) fn value<T: DeserializeOwned + 'static>(tool: &str, result: &CallTool
         if let Some(slot) = (&mut slot as &mut dyn Any).downcast_mut::<Option<String>>() {
             *slot = Some(text.clone());
         }
-        return slot.ok_or_else(|| misfit(tool, &text));
+        return slot.ok_or(text);
     }
     let json = if text.is_empty() { "null" } else { &text };
     let as_text = || T::deserialize(serde_json::Value::from(text.as_str()));
-    serde_json::from_str(json).or_else(|_| as_text()).map_err(|_| misfit(tool, &text))
-}
-
-fn misfit(tool: &str, text: &str) -> Error {
-    let message = format!("the result of `{tool}` does not fit the type asked for: '{}'", shown(text));
-    Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
+    serde_json::from_str(json).or_else(|_| as_text()).map_err(|_| text)
 }
 
 #[cfg(test)]
@@ -145,15 +159,16 @@ mod tests {
     #[test]
     fn text_as_a_value() {
         let text = |text: &str| CallToolResult::text(text);
-        assert_eq!(value::<i64>("t", &text("7")).unwrap(), 7);
-        assert_eq!(value::<String>("t", &text("7")).unwrap(), "7");
-        assert_eq!(value::<String>("t", &text("\"quoted\"")).unwrap(), "\"quoted\"");
-        assert_eq!(value::<serde_json::Value>("t", &text("plain")).unwrap(), "plain");
-        assert_eq!(value::<Vec<u8>>("t", &text("[1]")).unwrap(), [1]);
-        value::<()>("t", &CallToolResult::default()).unwrap();
-        assert_eq!(value::<Option<u8>>("t", &CallToolResult::default()).unwrap(), None);
-        assert_eq!(value::<i64>("t", &text("seven")).unwrap_err().kind(), ErrorKind::ProtocolInvalid);
+        assert_eq!(value::<i64>(&text("7")).unwrap(), 7);
+        assert_eq!(value::<String>(&text("7")).unwrap(), "7");
+        assert_eq!(value::<String>(&text("\"quoted\"")).unwrap(), "\"quoted\"");
+        assert_eq!(value::<serde_json::Value>(&text("plain")).unwrap(), "plain");
+        assert_eq!(value::<Vec<u8>>(&text("[1]")).unwrap(), [1]);
+        value::<()>(&CallToolResult::default()).unwrap();
+        assert_eq!(value::<Option<u8>>(&CallToolResult::default()).unwrap(), None);
+        assert_eq!(value::<i64>(&text("seven")).unwrap_err(), "seven");
+        assert_eq!(success::<i64>("t", &text("seven")).unwrap_err().kind(), ErrorKind::ProtocolInvalid);
         let structured = CallToolResult::text("8").structured(Raw::parse("9").unwrap());
-        assert_eq!(value::<i64>("t", &structured).unwrap(), 9);
+        assert_eq!(value::<i64>(&structured).unwrap(), 9);
     }
 }

@@ -12,20 +12,21 @@ use std::{
 
 use futures_util::{
     StreamExt,
-    future::{AbortHandle, Abortable, Aborted, abortable},
+    future::{AbortHandle, Abortable, abortable},
     stream::FuturesUnordered,
 };
-use mcp_jsonrpc::Raw;
-use serde::Serialize;
+use mcp_jsonrpc::{Raw, code};
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     runtime::Handle,
     sync::Semaphore,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
     Blame, BoxFuture, Client, Error, ErrorKind,
     client::{CallOptions, Subscription, call::Ask, input::InputRequest, result, rounds::Outcome},
+    deadline::deadline,
     method::{CallTool, CancelTask, GetTask, UpdateTask},
     shown::Elided,
     store::TaskStatus,
@@ -106,9 +107,9 @@ impl Client {
     pub(super) fn driven(
         &self,
         task: Task,
-        (patience, at_most): (Duration, Duration),
+        (each, at_most): (Duration, Duration),
     ) -> BoxFuture<'_, Result<Raw, Error>> {
-        let mut driver = Driver::new(self.task(task.task_id.clone()), patience);
+        let mut driver = Driver::new(self.task(task.task_id.clone()), Patience { each, all: at_most });
         driver.cancels = true;
         Box::pin(async move {
             let run = async {
@@ -173,12 +174,22 @@ impl TaskHandle {
     /// leaves the task as it is.
     ///
     /// # Errors
-    /// As [`Client::call_raw`]; [`ErrorKind::RequestCancelled`] where it was called off. A server that does not answer is asked
-    /// again a few times.
+    /// As [`Client::call_raw`]; [`ErrorKind::RequestCancelled`] where it was called off. A server that does not answer, or
+    /// fails (-32603), is asked again, ever more seldom, for [`Limits::request_timeout_max`](crate::Limits).
     pub async fn wait(&self) -> Result<CallToolResult, Error> {
-        let mut driver = Driver::new(self.clone(), self.client.limits().request_timeout);
+        let limits = self.client.limits();
+        let patience = Patience { each: limits.request_timeout, all: limits.request_timeout_max };
+        let mut driver = Driver::new(self.clone(), patience);
         let task = driver.look().await?;
         result::decode::<CallTool>(&driver.run(task).await?)
+    }
+
+    /// The same, and reads the result as [`Client::call`] does.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait); [`ErrorKind::HandlerFailed`] with the tool's own words when it failed.
+    pub async fn wait_for<T: DeserializeOwned + 'static>(&self) -> Result<T, Error> {
+        result::success("the tool", &self.wait().await?)
     }
 }
 
@@ -191,31 +202,47 @@ impl fmt::Debug for TaskHandle {
 /// Whoever waits for a task.
 struct Driver {
     task: TaskHandle,
-    /// How long each request about it may take.
-    patience: Duration,
+    patience: Patience,
     /// When it was looked at last.
     looked: Instant,
-    /// Changes, once the server was asked for them and agreed.
-    changes: Option<Subscription>,
-    has_asked: bool,
+    changes: Changes,
     /// Whether it is called off if this ends before.
     cancels: bool,
 }
 
-/// How often to ask where the server does not say, and the bounds of what it says.
+/// How long a server is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// With each request about a task.
+    each: Duration,
+    /// While no request is answered.
+    all: Duration,
+}
+
+/// What a server tells of a task by itself.
+enum Changes {
+    /// It was not asked yet.
+    Unasked,
+    /// It has not answered yet.
+    Asked(BoxFuture<'static, Result<Subscription, Error>>),
+    Told(Subscription),
+    /// Nothing, or nothing any more.
+    Untold,
+}
+
+/// How often to ask where the server does not say, and how often at most.
 const INTERVAL: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// How often to ask where the server tells of changes by itself.
 const SELDOM: Duration = Duration::from_secs(30);
 
-/// How often a server is asked again that does not answer.
-const TRIES: u32 = 5;
+/// How many questions a task may have.
+const QUESTIONS: usize = 1000;
 
 impl Driver {
-    fn new(task: TaskHandle, patience: Duration) -> Self {
-        Self { task, patience, looked: Instant::now(), changes: None, has_asked: false, cancels: false }
+    fn new(task: TaskHandle, patience: Patience) -> Self {
+        Self { task, patience, looked: Instant::now(), changes: Changes::Unasked, cancels: false }
     }
 
     async fn run(&mut self, mut task: Task) -> Result<Raw, Error> {
@@ -229,40 +256,62 @@ impl Driver {
             // While the user thinks, the task may end.
             task = tokio::select! {
                 biased;
-                failure = questions.failure() => return Err(failure),
+                (key, failure) = questions.failure() => self.unless_asked(&key, failure).await?,
                 next = self.next(&task) => next?,
             };
         }
     }
 
+    /// How the task is, unless it still waits for an answer that failed.
+    async fn unless_asked(&mut self, key: &str, failure: Error) -> Result<Task, Error> {
+        let task = self.look().await?;
+        let waits = !task.status.is_terminal() && task.input_requests.contains_key(key);
+        if waits { Err(failure) } else { Ok(task) }
+    }
+
     /// How the task is, once it is worthwhile to look again.
     async fn next(&mut self, task: &Task) -> Result<Task, Error> {
-        let interval = task.poll_interval_ms.map_or(INTERVAL, Duration::from_millis).clamp(SHORTEST, LONGEST);
-        if let Some(changes) = &mut self.changes {
-            let change = timeout(interval.max(SELDOM), changes.next()).await;
-            if matches!(change, Ok(None)) {
-                self.changes = None;
-            }
-        }
+        let interval = task.poll_interval_ms.map_or(INTERVAL, Duration::from_millis).max(SHORTEST);
         // However often it changes.
-        sleep_until(self.looked + interval).await;
-        self.listen().await;
+        let due = deadline(self.looked, interval);
+        match &mut self.changes {
+            Changes::Unasked => self.changes = self.ask_for_changes(),
+            Changes::Asked(answer) => {
+                if let Ok(answer) = timeout_at(due, answer).await {
+                    self.changes = Changes::of(answer);
+                }
+            }
+            Changes::Told(changes) => {
+                if let Ok(None) = timeout(interval.max(SELDOM), changes.next()).await {
+                    self.changes = Changes::Untold;
+                }
+            }
+            Changes::Untold => {}
+        }
+        sleep_until(due).await;
         self.look().await
     }
 
     async fn look(&mut self) -> Result<Task, Error> {
-        let task = patiently(|| self.task.asked_with(CallOptions::new().timeout(self.patience))).await;
+        let options = || CallOptions::new().timeout(self.patience.each);
+        let task = patiently(&self.task.client, self.patience, || self.task.asked_with(options())).await;
         self.looked = Instant::now();
         task
     }
 
-    /// Has the server tell of changes, if it does: once for each task that takes long enough.
-    async fn listen(&mut self) {
-        if std::mem::replace(&mut self.has_asked, true) {
-            return;
+    /// Has the server tell of changes, if it does: for a task that takes long enough.
+    fn ask_for_changes(&self) -> Changes {
+        let TaskHandle { client, id } = self.task.clone();
+        Changes::Asked(Box::pin(async move { client.listen(NotificationFilter::new().task(id)).await }))
+    }
+}
+
+impl Changes {
+    fn of(answer: Result<Subscription, Error>) -> Self {
+        match answer {
+            Ok(changes) if !changes.acknowledged().task_ids.is_empty() => Self::Told(changes),
+            _ => Self::Untold,
         }
-        let listening = self.task.client.listen(NotificationFilter::new().task(&self.task.id)).await;
-        self.changes = listening.ok().filter(|changes| !changes.acknowledged().task_ids.is_empty());
     }
 }
 
@@ -278,16 +327,16 @@ impl Drop for Driver {
 /// What a task wants to know, and who is being asked.
 struct Questions {
     task: TaskHandle,
-    patience: Duration,
+    patience: Patience,
     /// Those that are being answered at once.
     turns: Arc<Semaphore>,
-    /// Each is answered once, however often it is seen, and no more once it is not open.
+    /// Each is asked once, however often it is seen, and no more once it is not open.
     asked: HashMap<String, AbortHandle>,
-    answering: FuturesUnordered<Abortable<BoxFuture<'static, Result<(), Error>>>>,
+    answering: FuturesUnordered<BoxFuture<'static, Result<(), (String, Error)>>>,
 }
 
 impl Questions {
-    fn of(task: &TaskHandle, patience: Duration) -> Self {
+    fn of(task: &TaskHandle, patience: Patience) -> Self {
         let turns = Arc::new(Semaphore::new(task.client.limits().in_flight));
         let (asked, answering) = Default::default();
         Self { task: task.clone(), patience, turns, asked, answering }
@@ -296,60 +345,89 @@ impl Questions {
     /// Sees which are open now.
     fn see(&mut self, task: &Task) -> Result<(), Error> {
         let closed = self.asked.iter().filter(|(key, _)| !task.input_requests.contains_key(*key));
-        closed.for_each(|(_, answering)| answering.abort());
+        closed.for_each(|(_, asking)| asking.abort());
         for (key, request) in &task.input_requests {
             if self.asked.contains_key(key) {
                 continue;
+            }
+            if self.asked.len() >= QUESTIONS {
+                let message = format!("a task wants to know more than {QUESTIONS} things");
+                return Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer));
             }
             let asked = request.decode().map_err(|error| {
                 let message = "what a task wants to know does not have its shape";
                 Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
             })?;
-            let (answering, handle) = abortable(self.answering(key.clone(), asked));
+            let (asking, handle) = abortable(self.asking(asked));
             self.asked.insert(key.clone(), handle);
-            self.answering.push(answering);
+            self.answering.push(self.answering(key.clone(), asking));
         }
         Ok(())
     }
 
-    fn answering(&self, key: String, asked: InputRequest) -> BoxFuture<'static, Result<(), Error>> {
-        let (task, patience, turns) = (self.task.clone(), self.patience, self.turns.clone());
+    /// Asks the user, or whoever knows.
+    fn asking(&self, asked: InputRequest) -> BoxFuture<'static, Result<Raw, Error>> {
+        let (task, turns) = (self.task.clone(), self.turns.clone());
         Box::pin(async move {
             let _turn = turns.acquire().await;
             let (handlers, revision) = (&task.client.0.settings.handlers, task.client.revision());
-            let answer = handlers.answer(&asked.method, asked.params.as_ref(), revision).await?;
-            let answers = BTreeMap::from([(key, answer)]);
-            patiently(|| task.told_with(answers.clone(), CallOptions::new().timeout(patience))).await
+            handlers.answer(&asked.method, asked.params.as_ref(), revision).await
+        })
+    }
+
+    /// Tells the task what was answered. It may then be seen to wait no more before it says that it has the answer.
+    fn answering(
+        &self,
+        key: String,
+        asking: Abortable<BoxFuture<'static, Result<Raw, Error>>>,
+    ) -> BoxFuture<'static, Result<(), (String, Error)>> {
+        let (task, patience) = (self.task.clone(), self.patience);
+        Box::pin(async move {
+            let Ok(answer) = asking.await else { return Ok(()) };
+            let told = async {
+                let answers = BTreeMap::from([(key.clone(), answer?)]);
+                let options = || CallOptions::new().timeout(patience.each);
+                patiently(&task.client, patience, || task.told_with(answers.clone(), options())).await
+            };
+            told.await.map_err(|error| (key.clone(), error))
         })
     }
 
     /// Has them answered, until one cannot be.
-    async fn failure(&mut self) -> Error {
+    async fn failure(&mut self) -> (String, Error) {
         loop {
             match self.answering.next().await {
-                Some(Ok(Err(failure))) => return failure,
-                Some(Ok(Ok(())) | Err(Aborted)) => {}
+                Some(Err(failure)) => return failure,
+                Some(Ok(())) => {}
                 None => return pending().await,
             }
         }
     }
 }
 
-/// Asks again where the server does not answer: for what is harmless to ask twice.
-async fn patiently<T, Fut>(ask: impl Fn() -> Fut) -> Result<T, Error>
+/// Asks again, ever more seldom, where the server does not answer or fails: for what is harmless to ask twice.
+async fn patiently<T, Fut>(client: &Client, patience: Patience, ask: impl Fn() -> Fut) -> Result<T, Error>
 where
     Fut: Future<Output = Result<T, Error>>,
 {
-    let mut tries = 1;
+    let until = deadline(Instant::now(), patience.all);
+    let mut pause = INTERVAL;
     loop {
         match ask().await {
-            Err(error) if error.blame() == Blame::Transport && tries < TRIES => {
-                tries += 1;
-                sleep(INTERVAL).await;
+            Err(error) if may_pass(client, &error) && Instant::now() < until => {
+                sleep_until(until.min(Instant::now() + pause)).await;
+                pause = (pause * 2).min(SELDOM);
             }
             outcome => return outcome,
         }
     }
+}
+
+/// Whether the same may be answered later.
+fn may_pass(client: &Client, error: &Error) -> bool {
+    let is_over = error.kind() == ErrorKind::TransportClosed && error.is_safe_to_retry() && !client.recovers();
+    let has_failed = error.object().is_some_and(|object| object.code == code::INTERNAL_ERROR);
+    has_failed || (error.blame() == Blame::Transport && !is_over)
 }
 
 fn outcome(task: Task) -> Result<Raw, Error> {

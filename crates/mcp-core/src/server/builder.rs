@@ -364,10 +364,12 @@ impl ServerBuilder {
         let in_memory =
             || Box::new(MemoryTasks::new(self.limits.all_tasks, self.limits.task_bytes)) as Box<dyn TaskStore>;
         let store = self.task_store.unwrap_or_else(in_memory);
-        let tasks = Arc::new(Tasks::new(store, &hub, self.limits.message_bytes));
         let server_info = Raw::encode(&self.info).ok().filter(|_| self.tells_its_name);
+        let server_info = server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str()));
+        let named = server_info.as_ref().map_or(0, String::len);
+        let tasks = Arc::new(Tasks::new(store, &hub, self.limits.message_bytes, named));
         let core = Arc::new(Core {
-            server_info: server_info.map(|info| format!(r#""{}":{}"#, meta_key::SERVER_INFO, info.as_str())),
+            server_info,
             info: self.info,
             instructions: self.instructions,
             introducer: self.introducer,

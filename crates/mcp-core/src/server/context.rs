@@ -106,6 +106,8 @@ impl Context {
     /// that is: it is answered now, and comes back for the result. What was asked before was part of the call, what is asked
     /// afterwards is asked in place. Anywhere else it changes nothing; whether it has is what is returned.
     ///
+    /// Where there is no room for a task, or its store fails, the call ends with that error, and the handler is dropped here.
+    ///
     /// Specification: *Tasks extension, Task Creation*.
     pub async fn go_on_as_task(&self) -> bool {
         let Some(task) = &self.0.exchange.task else { return false };

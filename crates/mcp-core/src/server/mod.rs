@@ -259,7 +259,7 @@ impl Server {
 
     /// Ends all tasks that run, now and from now on, for a server that stops: their handlers are dropped, and they have `failed`.
     /// Waits until that is kept, for [`Limits::shutdown_grace`] at most. So it is, without anybody who waits, when the last
-    /// clone of the server is dropped.
+    /// clone of the server is dropped; the runtime may then end before it is kept.
     pub async fn end_tasks(&self) {
         let ended = timeout(self.limits().shutdown_grace, self.0.core.tasks.end()).await;
         if ended.is_err() {

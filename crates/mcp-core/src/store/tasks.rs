@@ -53,7 +53,10 @@ enum Outcome {
 }
 
 /// What is kept of a task. It changes by its own methods alone, which keep its rules; each says whether it has.
+///
+/// As JSON it is what stores keep: what one version of this crate has written, later ones read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default = "TaskRecord::nothing")]
 pub struct TaskRecord {
     owner: Option<[u8; 32]>,
     /// Milliseconds since 1970.
@@ -94,6 +97,11 @@ impl TaskRecord {
             answers,
             outcome,
         }
+    }
+
+    /// What members say that a record was written without.
+    fn nothing() -> Self {
+        Self::new(None, 0, Duration::ZERO, Duration::ZERO)
     }
 
     /// Whom it belongs to: the SHA-256 of the principal's id; `None` is anybody who is nobody.
@@ -304,14 +312,21 @@ pub enum Replaced {
 }
 
 /// Where tasks are kept, each until its time is over.
+///
+/// The futures may be dropped at any `await`, and are after 10 s: what they do is done whole or not at all, be anybody there
+/// to hear of it or not. What hangs or panics counts as failed. A [`load`](Self::load) sees the last
+/// [`replace`](Self::replace) that was done, whichever process did it.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
-    /// Keeps a new task; false if there is no room for it, or its owner has `most` of them already.
+    /// Keeps a new task, for its [`ttl`](TaskRecord::ttl) from now on; whoever loads it afterwards, wherever, finds it. False if
+    /// there is no room for it, or its owner has `most` of them already. A store may forget the owner's oldest that have ended
+    /// to make room.
     fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>>;
 
     /// The task, if it is kept.
     fn load(&self, id: TaskId) -> BoxFuture<'_, Result<Option<TaskRecord>, Error>>;
 
     /// Puts a record in the place of the [version](TaskRecord::version) `before`, if that is what is kept and there is room.
+    /// The task is kept no longer for that.
     fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>>;
 
     /// How long a task counts as running without a word of the process that runs it, where several share the store; then it
@@ -350,17 +365,28 @@ struct Kept {
 impl Kept {
     /// Forgets those whose time is over.
     fn forget(&mut self, now: Instant) {
-        while let Some(&(until, id)) = self.ends.first().filter(|(until, _)| *until <= now) {
-            self.ends.remove(&(until, id));
-            let Some(record) = self.tasks.remove(&id) else { continue };
-            self.bytes -= record.bytes();
-            if let Entry::Occupied(mut count) = self.by_owner.entry(record.owner) {
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
-                }
+        while let Some(&end) = self.ends.first().filter(|(until, _)| *until <= now) {
+            self.remove(end);
+        }
+    }
+
+    fn remove(&mut self, end: (Instant, TaskId)) {
+        self.ends.remove(&end);
+        let Some(record) = self.tasks.remove(&end.1) else { return };
+        self.bytes -= record.bytes();
+        if let Entry::Occupied(mut count) = self.by_owner.entry(record.owner) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
             }
         }
+    }
+
+    /// Forgets the owner's oldest task that has come to its end; whether there was one.
+    fn make_room(&mut self, owner: Option<[u8; 32]>) -> bool {
+        let has_ended = |record: &TaskRecord| record.owner == owner && record.status().is_terminal();
+        let ended = self.ends.iter().find(|(_, id)| self.tasks.get(id).is_some_and(has_ended)).copied();
+        ended.map(|end| self.remove(end)).is_some()
     }
 
     fn of(&self, owner: Option<[u8; 32]>) -> usize {
@@ -393,8 +419,10 @@ impl MemoryTasks {
 impl TaskStore for MemoryTasks {
     fn create(&self, id: TaskId, record: TaskRecord, most: usize) -> BoxFuture<'_, Result<bool, Error>> {
         let (mut kept, now) = self.kept();
+        let has_place = |kept: &Kept| kept.tasks.len() < self.most && kept.of(record.owner) < most;
+        let has_place = has_place(&kept) || (kept.make_room(record.owner) && has_place(&kept));
         let bytes = kept.bytes.saturating_add(record.bytes());
-        let has_room = kept.tasks.len() < self.most && kept.of(record.owner) < most && bytes <= self.most_bytes;
+        let has_room = has_place && bytes <= self.most_bytes;
         if has_room {
             *kept.by_owner.entry(record.owner).or_default() += 1;
             kept.bytes = bytes;
@@ -533,5 +561,47 @@ mod tests {
         record.answer([("k".to_owned(), raw("1"))].into(), 1002);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<TaskRecord>(&text).unwrap(), record);
+    }
+
+    /// Records outlive the process that wrote them, and its version.
+    #[test]
+    fn a_record_stays_as_it_was_once_written() {
+        let mut record = TaskRecord::new(Some([7; 32]), 1000, HOUR, Duration::from_millis(1500));
+        assert!(record.hold(9000) && record.say("half".into(), 1001));
+        for key in ["a", "b"] {
+            assert!(record.ask(key, raw(r#"{"method":"m"}"#), 1002));
+        }
+        assert!(record.answer([("a".to_owned(), raw("1"))].into(), 1003));
+        let mut completed = record.clone();
+        assert!(completed.complete(raw(r#"{"content":[]}"#), 1004));
+        let mut failed = record.clone();
+        assert!(failed.fail(ErrorObject::new(-32603, "no"), 1004));
+        let mut cancelled = record.clone();
+        assert!(cancelled.cancel(1004));
+        let mut written = serde_json::json!({
+            "owner": vec![7u8; 32], "created": 1000, "updated": 1003, "ttl": { "secs": 3600, "nanos": 0 },
+            "poll_interval": { "secs": 1, "nanos": 500_000_000 }, "version": 5, "renewals": 1, "held_until": 9000,
+            "message": "half", "open": { "b": { "method": "m" } }, "answers": { "a": 1 }, "outcome": null,
+        });
+        let check = |record: &TaskRecord, written: &serde_json::Value| {
+            assert_eq!(&serde_json::to_value(record).unwrap(), written);
+            assert_eq!(&serde_json::from_str::<TaskRecord>(&written.to_string()).unwrap(), record);
+        };
+        check(&record, &written);
+        for (member, value) in [("updated", 1004.into()), ("version", 6.into())] {
+            written[member] = value;
+        }
+        (written["open"], written["answers"]) = (serde_json::json!({}), serde_json::json!({}));
+        for (record, message, outcome) in [
+            (completed, "half", serde_json::json!({ "result": { "content": [] } })),
+            (failed, "no", serde_json::json!({ "error": { "code": -32603, "message": "no" } })),
+            (cancelled, "half", "cancelled".into()),
+        ] {
+            (written["message"], written["outcome"]) = (message.into(), outcome);
+            check(&record, &written);
+        }
+        // What a later version adds, and what an earlier one did not know.
+        let read: TaskRecord = serde_json::from_str(r#"{"created":5,"later":{}}"#).unwrap();
+        assert_eq!((read.created(), read.status(), read.version()), (5, TaskStatus::Working, 0));
     }
 }

@@ -10,21 +10,20 @@ fn is_busy(answer: &Value) -> bool {
     answer["error"]["code"] == -32603 && answer.to_string().contains("busy")
 }
 
-/// What has ended is kept for its time all the same, so it counts for as long.
+/// What runs counts, for as long as it does.
 #[tokio::test(start_paused = true)]
 async fn so_many_tasks_a_principal_and_so_many_in_all() {
     let limits = Limits::default().tasks(2).all_tasks(100).task_ttl(HOUR);
     let server = builder(limits, [Tool::new("waits", waits).task()]).build();
     for who in [Some("ada"), Some("bob"), None] {
         for _ in 0..2 {
-            open(&server);
             assert_eq!(call(&server, who, "waits").await["result"]["resultType"], "task", "{who:?}");
         }
         let refused = call(&server, who, "waits").await;
-        assert!(is_busy(&refused), "{refused}");
+        assert_eq!(refused["error"]["message"], "Server busy: there is no room for another task");
     }
     sleep(HOUR - Duration::from_millis(1)).await;
-    assert_eq!(Seen::counts(&server), (6, 6), "all have ended, and what was refused has not begun");
+    assert_eq!(Seen::counts(&server), (6, 0), "what was refused has not begun");
     assert!(is_busy(&call(&server, Some("ada"), "waits").await));
     sleep(Duration::from_millis(1)).await;
     for _ in 0..2 {
@@ -37,6 +36,69 @@ async fn so_many_tasks_a_principal_and_so_many_in_all() {
     }
     for who in [Some("ada"), Some("eve"), None] {
         assert!(is_busy(&call(&server, who, "waits").await), "{who:?}");
+    }
+}
+
+/// A tool that is called often is not refused for what has long ended; nobody else's tasks make room, nor do those that run.
+#[tokio::test(start_paused = true)]
+async fn what_has_ended_makes_room_for_what_begins() {
+    let limits = Limits::default().tasks(3).all_tasks(4);
+    let server = builder(limits, [Tool::new("waits", waits).task()]).build();
+    let begin = async |who| {
+        let begun = call(&server, who, "waits").await;
+        begun["result"]["taskId"].as_str().map(ToOwned::to_owned)
+    };
+    let done = async |who| {
+        open(&server);
+        let id = begin(who).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        id
+    };
+    let (first, second, other) = (done(None).await, done(None).await, done(Some("ada")).await);
+    let runs = begin(None).await.unwrap();
+    let third = begin(None).await.unwrap();
+    assert!(is_unknown(&get_for(&server, None, &first).await), "the oldest of those that have ended");
+    assert_eq!(text(&get(&server, &second).await), "done");
+    let fourth = begin(None).await.unwrap();
+    assert!(is_unknown(&get_for(&server, None, &second).await));
+    assert_eq!(begin(None).await, None);
+    assert_eq!(begin(Some("eve")).await, None, "nothing of hers has ended");
+    for id in [runs, third, fourth] {
+        assert_eq!(get(&server, &id).await["status"], "working");
+    }
+    assert_eq!(get_for(&server, Some("ada"), &other).await["result"]["status"], "completed");
+}
+
+/// What is kept of a task can be told, as the answer to whoever asks and to whoever listens.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_kept_can_be_told() {
+    const MOST: usize = 8 << 10;
+    async fn returns(Size { bytes }: Size) -> Result<String, ToolError> {
+        Ok("x".repeat(bytes))
+    }
+    async fn says(context: Context, Size { bytes }: Size) -> Result<bool, ToolError> {
+        // Each of these is two bytes on the wire.
+        Ok(context.task_message("\"".repeat(bytes)).await.is_ok())
+    }
+    let tools = [Tool::new("returns", returns).task(), Tool::new("says", says).task()];
+    let server = builder(Limits::default().message_bytes(MOST), tools).build();
+    let came_to = async |tool: &str, bytes: usize| {
+        let begun =
+            request(&server, None, "tools/call", json!({ "name": tool, "arguments": { "bytes": bytes } })).await;
+        let id = begun["result"]["taskId"].as_str().unwrap().to_owned();
+        sleep(Duration::from_millis(1)).await;
+        get_for(&server, None, &id).await
+    };
+    for bytes in (4 << 10..MOST).step_by(16) {
+        let told = came_to("returns", bytes).await;
+        assert!(told.to_string().len() <= MOST, "{bytes}");
+        assert!(told["result"]["status"] == "completed" || bytes > MOST * 3 / 4, "{bytes}");
+    }
+    for bytes in (1 << 10..MOST).step_by(16) {
+        let told = came_to("says", bytes).await;
+        assert!(told.to_string().len() <= MOST, "{bytes}");
+        let is_kept = told["result"]["status"] == "completed" && text(&told["result"]) == "true";
+        assert!(is_kept || bytes > MOST / 3, "{bytes}: {told}");
     }
 }
 
@@ -217,5 +279,4 @@ async fn two_thousand_at_once_come_to_their_own_results() {
         assert_eq!(text(&until(&server, id, "completed").await), number.to_string());
     };
     join_all(ids.iter().enumerate().map(check)).await;
-    assert!(is_busy(&call(&server, None, "number").await));
 }

@@ -137,6 +137,11 @@ impl Kept {
         let ttl = Duration::from_millis(1 + self.random.below(200));
         let (id, record) = (TaskId::random(), TaskRecord::new(None, 0, ttl, ttl));
         let (bytes, until) = (record.bytes(), *self.clock.lock().unwrap() + ttl);
+        let ended = self.models.iter().filter(|(_, (model, ..))| model.status().is_terminal());
+        let oldest = ended.min_by_key(|(id, (.., until))| (*until, **id)).map(|(id, _)| *id);
+        if let Some(oldest) = oldest.filter(|_| self.models.len() == MOST) {
+            self.models.remove(&oldest);
+        }
         let has_room = self.models.len() < MOST && self.bytes() + bytes <= MOST_BYTES;
         assert_eq!(self.store.create(id, record, MOST).await.unwrap(), has_room);
         if has_room {

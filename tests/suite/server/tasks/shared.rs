@@ -42,6 +42,8 @@ struct Shared {
     inner: Arc<Inner>,
     /// The process does not reach the store any more.
     is_cut: Arc<AtomicBool>,
+    /// The next change panics.
+    panics: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -49,7 +51,7 @@ impl Shared {
         let clock = Arc::new(Clock { start: Instant::now(), ticks, set: AtomicU64::new(0) });
         let told = clock.clone();
         let kept = MemoryTasks::new(100, usize::MAX).with_clock(move || told.start + told.passed());
-        Self { inner: Arc::new(Inner { kept, clock }), is_cut: Arc::default() }
+        Self { inner: Arc::new(Inner { kept, clock }), is_cut: Arc::default(), panics: Arc::default() }
     }
 
     fn pass(&self, millis: u128) {
@@ -62,7 +64,7 @@ impl Shared {
 
     /// Another process.
     fn process(&self) -> Self {
-        Self { inner: self.inner.clone(), is_cut: Arc::default() }
+        Self { inner: self.inner.clone(), is_cut: Arc::default(), panics: Arc::default() }
     }
 
     fn server(&self, tools: impl IntoIterator<Item = Tool>) -> Server {
@@ -85,6 +87,7 @@ impl TaskStore for Shared {
     }
 
     fn replace(&self, id: TaskId, before: u64, record: TaskRecord) -> BoxFuture<'_, Result<Replaced, Error>> {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "as the test wants it");
         Box::pin(async move { self.reached()?.replace(id, before, record).await })
     }
 
@@ -132,6 +135,20 @@ async fn a_task_is_answered_and_cancelled_through_any_process() {
     sleep(LEASE / 3 + Duration::from_millis(10)).await;
     assert_eq!(Seen::counts(&one), (2, 2), "its handler was dropped");
     assert_eq!(get(&one, &id).await["status"], "cancelled");
+}
+
+/// As a lock would have it that another panic has poisoned.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_once_ends_no_lease() {
+    let (store, one, other) = two();
+    let id = begin(&one, "asks").await;
+    until(&one, &id, "input_required").await;
+    store.panics.store(true, Ordering::SeqCst);
+    sleep(LEASE * 4).await;
+    assert!(!store.panics.load(Ordering::SeqCst), "it has");
+    update(&other, &id, answers(&[("who", "Ada")])).await;
+    sleep(LEASE / 3 + Duration::from_millis(10)).await;
+    assert_eq!(text(&get(&other, &id).await), "Ada");
 }
 
 /// Renewing is no change that anybody is told of.

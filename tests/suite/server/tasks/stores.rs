@@ -21,18 +21,22 @@ pub(super) struct Moody(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     kept: MemoryTasks,
-    /// How long each step takes, in milliseconds.
+    /// How long each step takes, in milliseconds, and how long after it a change takes to say what came of it.
     pause: AtomicU32,
+    lateness: AtomicU32,
     is_down: AtomicBool,
     /// How many of the next changes come too late.
     losses: AtomicU32,
+    /// How often anything was tried.
+    tries: AtomicU32,
     created: Mutex<Vec<TaskId>>,
 }
 
 impl Moody {
     pub(super) fn new() -> Self {
-        let (pause, is_down, losses, created) = Default::default();
-        Self(Arc::new(Inner { kept: MemoryTasks::new(100, usize::MAX), pause, is_down, losses, created }))
+        let (pause, lateness, is_down, losses, tries, created) = Default::default();
+        let kept = MemoryTasks::new(100, usize::MAX);
+        Self(Arc::new(Inner { kept, pause, lateness, is_down, losses, tries, created }))
     }
 
     pub(super) fn is_down(&self, is_down: bool) {
@@ -54,7 +58,16 @@ impl Moody {
         self.0.pause.store(millis, Ordering::SeqCst);
     }
 
+    pub(super) fn late(&self, millis: u32) {
+        self.0.lateness.store(millis, Ordering::SeqCst);
+    }
+
+    pub(super) fn tries(&self) -> u32 {
+        self.0.tries.load(Ordering::SeqCst)
+    }
+
     async fn pass(&self) -> Result<(), Error> {
+        self.0.tries.fetch_add(1, Ordering::SeqCst);
         match self.0.pause.load(Ordering::SeqCst) {
             0 => {}
             pause => sleep(Duration::from_millis(pause.into())).await,
@@ -92,7 +105,12 @@ impl TaskStore for Moody {
                 self.0.losses.store(left - 1, Ordering::SeqCst);
                 return Ok(Replaced::Outdated);
             }
-            self.0.kept.replace(id, before, record).await
+            let replaced = self.0.kept.replace(id, before, record).await;
+            match self.0.lateness.load(Ordering::SeqCst) {
+                0 => {}
+                late => sleep(Duration::from_millis(late.into())).await,
+            }
+            replaced
         })
     }
 }

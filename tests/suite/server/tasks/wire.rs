@@ -3,6 +3,8 @@
 use mcp_core::Revision;
 use mcp_test::RawClient;
 use serde_json::Value;
+use tracing::{Event, Instrument, Subscriber};
+use tracing_subscriber::{Layer, layer, layer::SubscriberExt, registry::LookupSpan};
 
 use super::*;
 use crate::{
@@ -292,4 +294,33 @@ async fn a_server_that_begins_anew_knows_no_old_tasks() {
     until(&asking, &id, "input_required").await;
     let params = json!({ "taskId": id, "inputResponses": answers(&[("who", "Ada")]) });
     assert!(is_unknown(&request(&server, None, "tasks/update", params).await));
+}
+
+/// What was logged within a span.
+#[derive(Clone, Default)]
+struct Within(Arc<AtomicU32>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Within {
+    fn on_event(&self, event: &Event<'_>, context: layer::Context<'_, S>) {
+        let names = context.event_scope(event).into_iter().flatten().map(|span| span.name());
+        if event.metadata().target() == module_path!() && names.into_iter().any(|name| name == "of the caller") {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Whoever reads the log finds what belongs together.
+#[tokio::test(start_paused = true)]
+async fn a_task_logs_within_the_span_of_its_call() {
+    async fn logs() -> Result<String, ToolError> {
+        sleep(Duration::from_millis(1)).await;
+        tracing::info!("here");
+        Ok("done".into())
+    }
+    let within = Within::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(within.clone()));
+    let server = server([Tool::new("logs", logs).task()]);
+    let id = begin(&server, "logs").instrument(tracing::info_span!("of the caller")).await;
+    until(&server, &id, "completed").await;
+    assert_eq!(within.0.load(Ordering::SeqCst), 1);
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use mcp_jsonrpc::Raw;
 
-use super::Tasks;
+use super::{Tasks, full};
 use crate::{
     Era, Exchange, Fault, Principal,
     server::{Core, dispatch::Running, reply::Body},
@@ -58,11 +58,11 @@ pub(crate) fn update(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
         None => return Err(Fault::InvalidParams("`inputResponses` is missing".into())),
     };
     Ok(start(core, exchange, |tasks, id, _| async move {
-        tasks.change(id, |task| task.answer(answers.clone(), tasks.now())).await?;
-        if let Some(live) = tasks.live(id) {
-            live.changed.notify_waiters();
+        let answer = move |task: &mut TaskRecord, now| task.answer(answers.clone(), now);
+        match tasks.change_for_client(id, answer, |live| live.changed.notify_waiters()).await {
+            Err(Fault::Busy) => Err(full("these answers")),
+            answered => answered.map(|()| Body::default()),
         }
-        Ok(Body::default())
     }))
 }
 
@@ -70,10 +70,7 @@ pub(crate) fn update(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
 pub(crate) fn cancel(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
     require(&exchange)?;
     Ok(start(core, exchange, |tasks, id, _| async move {
-        tasks.change(id, |task| task.cancel(tasks.now())).await?;
-        if let Some(live) = tasks.live(id) {
-            live.ended.cancel();
-        }
+        tasks.change_for_client(id, TaskRecord::cancel, |live| live.ended.cancel()).await?;
         Ok(Body::default())
     }))
 }

@@ -10,6 +10,7 @@ mod run;
 use std::{
     collections::{HashMap, HashSet},
     future::pending,
+    panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -17,13 +18,14 @@ use std::{
     time::Duration,
 };
 
-use futures_util::task::AtomicWaker;
-use mcp_jsonrpc::{ErrorObject, code};
+use futures_util::{FutureExt, task::AtomicWaker};
+use mcp_jsonrpc::{ErrorObject, Raw, code};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument;
 
 pub(crate) use self::{
     methods::{cancel, get, owned, require, update},
@@ -34,14 +36,19 @@ use crate::{
     hub::{Hub, Subject},
     lock::lock,
     store::{Replaced, TaskId, TaskRecord, TaskStore},
+    types::Task,
 };
 
 /// The tasks of a server.
 pub(crate) struct Tasks {
     store: Box<dyn TaskStore>,
     hub: Arc<Hub>,
-    /// What one of them may hold: more could not be told in one message.
+    /// What one of them may hold, and have in the message that tells it.
     most_bytes: usize,
+    /// What such a message has besides it.
+    envelope: usize,
+    /// Turns for those that are being made, whose clients may not wait for that.
+    turns: Semaphore,
     /// Those that run in this process.
     live: Mutex<HashMap<TaskId, Arc<Live>>>,
     /// Their runs.
@@ -65,10 +72,20 @@ pub(crate) struct Live {
 /// How often a change is tried that others get in the way of.
 const TRIES: u32 = 64;
 
+/// How long the store may take for one step.
+const STEP: Duration = Duration::from_secs(10);
+
+/// How many tasks are being made at once.
+const TURNS: usize = 1024;
+
 impl Tasks {
-    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>, most_bytes: usize) -> Self {
+    /// `most_bytes` is how long a message may be, `named` how much of it is the server's name.
+    pub(crate) fn new(store: Box<dyn TaskStore>, hub: &Arc<Hub>, most_bytes: usize, named: usize) -> Self {
+        /// The id of the request or of the subscription, the method, and all members of a result that are no task's.
+        const ENVELOPE: usize = 1024;
         let (live, runs, stopping) = Default::default();
-        Self { store, hub: hub.clone(), most_bytes, live, runs, stopping }
+        let (turns, envelope) = (Semaphore::new(TURNS), ENVELOPE + named);
+        Self { store, hub: hub.clone(), most_bytes, envelope, turns, live, runs, stopping }
     }
 
     /// What ends them all.
@@ -100,21 +117,22 @@ impl Tasks {
         mut change: impl FnMut(&mut TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, Fault> {
         for _ in 0..TRIES {
-            let Some(mut record) = self.store.load(id).await.map_err(broken)? else { return Ok(None) };
+            let Some(mut record) = step(async { self.store.load(id).await }).await? else { return Ok(None) };
             let (version, changes) = (record.version(), record.changes());
-            let most = record.bytes().max(self.most_bytes);
+            let most = self.size(id, &record).max(self.most_bytes);
             let has_failed = self.is_lost(id, &record) && record.fail(lost(), self.now());
             if !change(&mut record) && !has_failed {
                 return Ok(Some(record));
             }
-            if record.bytes() > most {
+            if self.size(id, &record) > most {
                 return Err(Fault::Busy);
             }
-            match self.store.replace(id, version, record.clone()).await.map_err(broken)? {
-                Replaced::Done if record.changes() != changes => {
-                    self.hub.changed(&Subject::Task(id.to_string().into()));
-                    return Ok(Some(record));
-                }
+            let replaced = step(async { self.store.replace(id, version, record.clone()).await }).await;
+            // What has failed may be kept all the same.
+            if matches!(replaced, Ok(Replaced::Done) | Err(_)) && record.changes() != changes {
+                self.hub.changed(&Subject::Task(id.to_string().into()));
+            }
+            match replaced? {
                 Replaced::Done => return Ok(Some(record)),
                 Replaced::NoRoom => return Err(Fault::Busy),
                 Replaced::Outdated => {}
@@ -122,6 +140,38 @@ impl Tasks {
         }
         tracing::error!("a task changes so often that it could not be changed");
         Err(Fault::Internal)
+    }
+
+    /// Changes a task for its client and then tells what runs of it, be the client still there or not.
+    async fn change_for_client(
+        self: &Arc<Self>,
+        id: TaskId,
+        change: impl Fn(&mut TaskRecord, u64) -> bool + Send + Sync + 'static,
+        tell: fn(&Live),
+    ) -> Result<(), Fault> {
+        let tasks = self.clone();
+        let changing = async move {
+            tasks.change(id, |task| change(task, tasks.now())).await?;
+            if let Some(live) = tasks.live(id) {
+                tell(&live);
+            }
+            Ok(())
+        };
+        self.runs.spawn(changing.in_current_span()).await.unwrap_or(Err(Fault::Internal))
+    }
+
+    /// What a task counts for where it is held to what a message may have: what it holds, or the message that tells it if
+    /// that is longer. There is always room for a few words of failure.
+    fn size(&self, id: TaskId, record: &TaskRecord) -> usize {
+        /// No text gets longer than that when it is written as JSON.
+        const LONGEST_BYTE: usize = 6;
+        const LEAST: usize = 1024;
+        let held = record.bytes();
+        if held.saturating_mul(LONGEST_BYTE).saturating_add(LEAST + self.envelope) <= self.most_bytes {
+            return held;
+        }
+        let told = Raw::encode(&Task::of(id, record)).map_or(usize::MAX, |told| told.as_str().len());
+        held.max(told.max(LEAST).saturating_add(self.envelope))
     }
 
     /// Whether nobody runs a task any more that has not come to its end. What runs here is not lost, however long its store
@@ -175,9 +225,20 @@ impl std::fmt::Debug for Tasks {
     }
 }
 
-fn broken(error: crate::Error) -> Fault {
-    tracing::error!(?error, "the store of tasks fails");
-    Fault::Internal
+/// One step of the store. One that hangs or panics has failed as well.
+async fn step<T>(step: impl Future<Output = Result<T, crate::Error>>) -> Result<T, Fault> {
+    match timeout(STEP, AssertUnwindSafe(step).catch_unwind()).await {
+        Ok(Ok(Ok(value))) => return Ok(value),
+        Ok(Ok(Err(error))) => tracing::error!(?error, "the store of tasks fails"),
+        Ok(Err(_)) => tracing::error!("the store of tasks panics"),
+        Err(_) => tracing::error!("the store of tasks does not answer in time"),
+    }
+    Err(Fault::Internal)
+}
+
+/// What is no request's turn, but a task's.
+fn full(what: &str) -> Fault {
+    Fault::Other(ErrorObject::new(code::INTERNAL_ERROR, format!("Server busy: there is no room for {what}")))
 }
 
 /// What a task comes to that nobody runs any more.

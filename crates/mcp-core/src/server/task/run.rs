@@ -9,8 +9,9 @@ use std::{
 
 use mcp_jsonrpc::{ErrorObject, Raw, RequestId, code};
 use tokio::{runtime::Handle, sync::oneshot, task::JoinSet, time::sleep};
+use tracing::Instrument;
 
-use super::{Live, Tasks};
+use super::{Live, Tasks, full, step};
 use crate::{
     Exchange, Fault, Principal, Reply, Revision, ToolError,
     lock::lock,
@@ -31,7 +32,7 @@ pub(crate) async fn begin(exchange: Exchange, handler: Unwinding, timeout: Optio
     let (tell, told) = oneshot::channel();
     // In a task of its own: a client that leaves leaves none behind that is kept and does not run.
     let core = exchange.server.0.core.clone();
-    core.tasks.runs.spawn(run(core.clone(), exchange, handler, timeout, tell));
+    core.tasks.runs.spawn(run(core.clone(), exchange, handler, timeout, tell).in_current_span());
     told.await.unwrap_or(Err(Fault::Internal))
 }
 
@@ -42,7 +43,12 @@ async fn run(
     timeout: Option<Timeout>,
     tell: oneshot::Sender<Result<Body, Fault>>,
 ) {
-    let (live, record) = match created(&core, &exchange).await {
+    let created = tokio::select! {
+        biased;
+        () = core.tasks.stopping.cancelled() => Err(Fault::Busy),
+        created = created(&core, &exchange) => created,
+    };
+    let (live, record) = match created {
         Ok(created) => created,
         // Where nobody waits for it any more, nobody need know.
         Err(fault) => return drop(tell.send(Err(fault))),
@@ -52,28 +58,33 @@ async fn run(
         drop(core.tasks.change(live.id, |task| task.cancel(core.tasks.now())).await);
         return;
     }
-    let finishing = async {
-        let outcome = finished(handler, timeout, exchange.revision).await;
-        let outcome = written(exchange.id.clone(), exchange.revision, outcome);
-        // A store that fails for a while does not cost the result.
-        while core.tasks.finish(live.id, &outcome).await.is_err() {
-            sleep(record.poll_interval().max(SHORTEST_PAUSE)).await;
+    let mut over = pin!(sleep(record.ttl()));
+    let outcome = tokio::select! {
+        biased;
+        () = live.ended.cancelled() => return,
+        () = core.tasks.stopping.cancelled() => Err(stopped()),
+        () = &mut over => return,
+        outcome = finished(handler, timeout, exchange.revision) => {
+            written(exchange.id.clone(), exchange.revision, outcome)
         }
     };
+    // Whatever it is, and whoever stops or cancels meanwhile: it may be kept already, and not be told of yet.
     tokio::select! {
-        biased;
-        () = live.ended.cancelled() => {}
-        () = core.tasks.stopping.cancelled() => {
-            // Where it cannot be kept, whoever asks finds that nobody runs it.
-            drop(core.tasks.change(live.id, |task| task.fail(stopped(), core.tasks.now())).await);
-        }
-        () = sleep(record.ttl()) => {}
-        () = finishing => {}
+        () = over => {}
+        () = until_kept(|| core.tasks.finish(live.id, &outcome)) => {}
     }
 }
 
-/// How often what a task came to is offered to a store that fails, at most.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// Offers a change to a store that fails for a while, ever more seldom.
+async fn until_kept<Fut: Future<Output = Result<(), Fault>>>(change: impl Fn() -> Fut) {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(5);
+    let mut pause = FIRST;
+    while change().await.is_err() {
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
 
 /// Keeps a new task, which runs here from now on.
 async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, TaskRecord), Fault> {
@@ -82,13 +93,14 @@ async fn created(core: &Arc<Core>, exchange: &Exchange) -> Result<(Running, Task
     if tasks.stopping.is_cancelled() {
         return Err(Fault::Busy);
     }
+    let _turn = tasks.turns.try_acquire().map_err(|_| full("another task"))?;
     let mut record = TaskRecord::new(owner, tasks.now(), limits.task_ttl, limits.task_poll_interval);
     let lease = tasks.store.lease();
     if let Some(lease) = lease {
         record.hold(tasks.held_until(lease));
     }
-    if !tasks.store.create(running.id, record.clone(), limits.tasks).await.map_err(super::broken)? {
-        return Err(Fault::Busy);
+    if !step(async { tasks.store.create(running.id, record.clone(), limits.tasks).await }).await? {
+        return Err(full("another task"));
     }
     if let Some(lease) = lease {
         running.hold(lease);
@@ -119,7 +131,7 @@ impl Running {
     /// Holds it in a task of its own, so that a handler which keeps its thread to itself is not taken for lost.
     fn hold(&mut self, lease: Duration) {
         let (tasks, live) = (self.core.tasks.clone(), self.live.clone());
-        self.holding.spawn(async move { tasks.hold(&live, lease).await });
+        self.holding.spawn(async move { tasks.hold(&live, lease).await }.in_current_span());
     }
 }
 
@@ -277,6 +289,14 @@ impl Drop for Open<'_> {
             return;
         }
         let (tasks, id, key) = (self.tasks.clone(), self.live.id, self.key.to_owned());
-        runtime.spawn(async move { tasks.change(id, |task| task.take_back(&key, tasks.now())).await.map(drop) });
+        let Some(live) = tasks.live(id) else { return };
+        let taking_back = async move {
+            let take_back = || async { tasks.change(id, |task| task.take_back(&key, tasks.now())).await.map(drop) };
+            tokio::select! {
+                () = live.ended.cancelled() => {}
+                () = until_kept(take_back) => {}
+            }
+        };
+        self.tasks.runs.spawn_on(taking_back.in_current_span(), &runtime);
     }
 }
