@@ -22,7 +22,9 @@ use std::{
 
 pub use counted::Counted;
 pub(crate) use ending::{End, Verdict};
-pub(crate) use link::{Link, config};
+pub(crate) use link::Link;
+#[cfg(feature = "client")]
+pub(crate) use link::config;
 use mcp_core::{Farewell, FrameSink, FrameSource, Wire};
 use mcp_jsonrpc::{Bytes, Frame};
 pub(crate) use resume::{Renewal, Renewed, Resume};
