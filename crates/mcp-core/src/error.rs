@@ -209,6 +209,29 @@ impl Error {
         self
     }
 
+    /// The same again, for somebody else who waited; only the cause is one's alone.
+    pub(crate) fn again(&self) -> Self {
+        let Inner { kind, blame, message, object, status, challenges, retry_after, is_unsent, source: _ } = &*self.0;
+        Self(Box::new(Inner {
+            kind: *kind,
+            blame: *blame,
+            message: message.clone(),
+            object: object.clone(),
+            status: *status,
+            challenges: challenges.clone(),
+            retry_after: *retry_after,
+            is_unsent: *is_unsent,
+            source: None,
+        }))
+    }
+
+    /// Whether the answer would be the same if it were asked for again, as where a server has refused.
+    pub(crate) fn is_final(&self) -> bool {
+        let is_refusal = |status: u16| (400..500).contains(&status) && !matches!(status, 408 | 425 | 429);
+        let kinds = [ErrorKind::Unauthorized, ErrorKind::ProtocolVersionMismatch, ErrorKind::InvalidParams];
+        kinds.contains(&self.kind()) || self.status().is_some_and(is_refusal)
+    }
+
     /// The same error with the blame put elsewhere.
     #[must_use]
     pub fn blaming(mut self, blame: Blame) -> Self {

@@ -102,6 +102,11 @@ impl Hub {
         true
     }
 
+    /// Whether anybody listens to anything.
+    pub(crate) fn is_heard(&self) -> bool {
+        !lock(&self.0).by_subject.is_empty()
+    }
+
     /// The resources that anybody listens to.
     pub(crate) fn uris(&self) -> Vec<String> {
         let listeners = lock(&self.0);

@@ -166,9 +166,9 @@ impl<T> Mailbox<T> {
     }
 
     /// Everything that is there now.
-    pub(crate) fn drain(&self, into: &mut Vec<T>) {
+    pub(crate) fn drain<U>(&self, into: &mut Vec<U>, leave: impl Fn(T) -> U) {
         let mut state = self.lock();
-        into.extend(state.items.drain(..).map(|item| item.item));
+        into.extend(state.items.drain(..).map(|item| leave(item.item)));
         (state.bytes, state.owed, state.owed_bytes) = (0, 0, 0);
         state.read += 1;
         drop(state);

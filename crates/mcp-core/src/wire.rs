@@ -76,18 +76,17 @@ pub(crate) async fn write<T>(
     sink: &mut impl FrameSink,
     frame: impl Fn(T) -> Bytes,
 ) -> io::Result<()> {
-    let (mut ready, mut frames) = (Vec::new(), Vec::new());
+    let mut frames = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = queue.filled() => {}
             error = sink.tend() => return Err(error),
         }
-        queue.drain(&mut ready);
-        if ready.is_empty() {
+        queue.drain(&mut frames, &frame);
+        if frames.is_empty() {
             return Ok(());
         }
-        frames.extend(ready.drain(..).map(&frame));
         sink.send(&mut frames).await?;
     }
 }

@@ -17,7 +17,7 @@ use mcp_core::{
     jsonrpc::{Bytes, Frame},
     types::{LogLevel, NotificationFilter},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle, time::sleep};
 
 const BACKOFF: Backoff = Backoff::new().first(Duration::from_millis(100)).most(Duration::from_secs(2)).tries(6);
@@ -35,13 +35,20 @@ struct Inner {
     opened: AtomicUsize,
     is_down: AtomicUsize,
     backoff: Option<Backoff>,
+    /// What serves the second connection and those behind it, where it is no server.
+    then: Mutex<Option<Script>>,
 }
+
+/// What is answered to a method: nothing, a result, or an error.
+type Script = fn(&str) -> Option<Value>;
 
 /// How a place is.
 const UP: usize = 0;
 const DOWN: usize = 1;
 /// It takes connections, and ends each at once.
 const CRASHING: usize = 2;
+/// It wants to know who it is.
+const FORBIDDEN: usize = 3;
 
 impl Place {
     fn of(server: Server) -> Self {
@@ -49,8 +56,8 @@ impl Place {
     }
 
     fn with(server: Server, backoff: Option<Backoff>) -> Self {
-        let (serving, opened, is_down) = Default::default();
-        Self(Arc::new(Inner { server, serving, opened, is_down, backoff }))
+        let (serving, opened, is_down, then) = Default::default();
+        Self(Arc::new(Inner { server, serving, opened, is_down, backoff, then }))
     }
 
     /// Ends every connection, and what comes next is as it says.
@@ -82,8 +89,15 @@ impl Connector for Place {
             match self.0.is_down.load(Ordering::SeqCst) {
                 DOWN => return Err(Error::new(ErrorKind::TransportError, "nobody is there")),
                 CRASHING => drop(there),
+                FORBIDDEN => {
+                    let refused = Error::new(ErrorKind::Unauthorized, "who are you?").with_status(401);
+                    return Err(refused.with_challenges(vec!["Bearer realm=\"x\"".into()]));
+                }
                 _ => {
-                    let serving = tokio::spawn(mcp_core::server::serve(self.0.server.clone(), there));
+                    let serving = match *self.0.then.lock().unwrap() {
+                        Some(script) if self.opened() > 1 => tokio::spawn(play(script, there)),
+                        _ => tokio::spawn(mcp_core::server::serve(self.0.server.clone(), there)),
+                    };
                     self.0.serving.lock().unwrap().push(serving);
                 }
             }
@@ -102,6 +116,25 @@ impl IntoTransport for Place {
     fn into_transport(self, limits: &Limits) -> Result<Duplex<Self>, Error> {
         Ok(Duplex::new(self, limits))
     }
+}
+
+async fn play(script: Script, wire: MemoryWire) -> Result<(), Error> {
+    let (mut source, mut sink) = wire.split();
+    while let Ok(Some(Frame::Line(line))) = source.next().await {
+        let message: Value = serde_json::from_slice(&line).unwrap();
+        if let Some(mut answer) = script(message["method"].as_str().unwrap_or_default()) {
+            answer["jsonrpc"] = "2.0".into();
+            answer["id"] = message["id"].clone();
+            sink.send(&mut vec![answer.to_string().into()]).await.unwrap();
+        }
+    }
+    Ok(())
+}
+
+fn initialized() -> Value {
+    let capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
+    let server = json!({"name": "x", "version": "1"});
+    json!({"result": {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": server}})
 }
 
 #[derive(Clone, Default)]
@@ -333,6 +366,111 @@ async fn a_legacy_server_is_told_the_log_level_again() {
     crate::server::until("both are heard", async || heard.lock().unwrap().len() == 2).await;
 }
 
+/// It has no use for those who listen any more, and for calls it has.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_listening_once_it_is_back_is_not_lost() {
+    fn script(method: &str) -> Option<Value> {
+        match method {
+            "subscriptions/listen" => Some(json!({"result": {"resultType": "complete"}})),
+            "tools/call" => Some(json!({"result": {"resultType": "complete", "content": [], "structuredContent": 7}})),
+            _ => None,
+        }
+    }
+    let place = Place::of(server());
+    *place.0.then.lock().unwrap() = Some(script);
+    let client = place.client(Revision::LATEST).await;
+    let mut changes = client.listen(NotificationFilter::new().tools()).await.unwrap();
+    place.cut(UP).await;
+    assert_eq!(client.call::<usize>("run", ()).await.unwrap(), 7);
+    while changes.next().await.is_some() {}
+    assert!(matches!(changes.ended(), Some(ListenEnd::Graceful)), "{:?}", changes.ended());
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(client.call::<usize>("run", ()).await.unwrap(), 7);
+    assert_eq!(place.opened(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_refused_once_it_is_back_ends() {
+    fn script(method: &str) -> Option<Value> {
+        match method {
+            "initialize" => Some(initialized()),
+            "resources/subscribe" => Some(json!({"error": {"code": -32002, "message": "no such resource"}})),
+            _ => None,
+        }
+    }
+    let place = Place::of(server());
+    *place.0.then.lock().unwrap() = Some(script);
+    let client = place.client(Revision::LATEST_LEGACY).await;
+    let mut changes = client.subscribe("x:a").await.unwrap();
+    place.cut(UP).await;
+    while tokio::time::timeout(Duration::from_secs(60), changes.next()).await.unwrap().is_some() {}
+    match changes.ended() {
+        Some(ListenEnd::Lost(error)) => assert!(error.to_string().contains("no such resource"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_a_subscription_answers_calls() {
+    fn script(method: &str) -> Option<Value> {
+        match method {
+            "initialize" => Some(initialized()),
+            "tools/call" => Some(json!({"result": {"content": [], "structuredContent": 7}})),
+            _ => None,
+        }
+    }
+    let place = Place::of(server());
+    *place.0.then.lock().unwrap() = Some(script);
+    let client = place.client(Revision::LATEST_LEGACY).await;
+    let _changes = client.subscribe("x:a").await.unwrap();
+    place.cut(UP).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(client.call::<usize>("run", ()).await.unwrap(), 7);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+/// What would be refused again is not tried again, and whoever calls can see what is wanted.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_to_know_who_it_is_is_not_asked_again() {
+    for revision in REVISIONS {
+        let place = Place::of(server());
+        let client = place.client(revision).await;
+        place.cut(FORBIDDEN).await;
+        let error = client.call::<usize>("run", ()).await.unwrap_err();
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Unauthorized, Some(401)), "{revision}");
+        assert_eq!(error.challenges(), ["Bearer realm=\"x\""]);
+        assert!(error.is_safe_to_retry());
+        assert!(place.opened() <= 1 + 2, "{}", place.opened());
+    }
+}
+
+/// A call that is under way when the client disconnects says whether the server may have got it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_safe_to_retry_when_a_client_disconnects_was_not_done() {
+    for round in 0..50_usize {
+        let server = server();
+        let client = Place::of(server.clone()).client(Revision::LATEST_LEGACY).await;
+        let calls: Vec<_> = (0..200)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { client.call::<usize>("run", ()).await })
+            })
+            .collect();
+        for _ in 0..round * 4 {
+            tokio::task::yield_now().await;
+        }
+        client.disconnect().await;
+        let mut maybe = 0;
+        for call in calls {
+            match call.await.unwrap() {
+                Err(error) if error.is_safe_to_retry() => {}
+                _ => maybe += 1,
+            }
+        }
+        assert!(runs(&server) <= maybe, "{} runs, {maybe} that may have been done", runs(&server));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_come_back_is_given_up_and_found_later() {
     for revision in REVISIONS {
@@ -360,7 +498,7 @@ async fn a_server_that_crashes_again_and_again_is_not_begun_anew_for_ever() {
         let client = place.client(revision).await;
         place.cut(CRASHING).await;
         sleep(Duration::from_secs(600)).await;
-        assert!(place.opened() <= 1 + 6, "{revision}: {}", place.opened());
+        assert_eq!(place.opened(), 1 + 6, "{revision}");
         assert!(client.call::<usize>("run", ()).await.is_err());
     }
 }
@@ -442,6 +580,8 @@ async fn a_connection_that_is_cut_a_hundred_times_costs_no_call_that_was_not_sen
         let (answered, unknown) = (answered.load(Ordering::SeqCst), unknown.load(Ordering::SeqCst));
         println!("{revision}: {answered} answered, {unknown} that may have been done, {} runs", runs(&place.0.server));
         assert_eq!(answered + unknown, 1000);
+        // A cut meets the one call that is on its way then.
+        assert!(unknown <= 100, "{unknown}");
         assert!((answered..=1000).contains(&runs(&place.0.server)));
     }
 }

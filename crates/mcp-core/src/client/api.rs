@@ -348,9 +348,10 @@ impl Client {
         if self.revision().era() == Era::Modern {
             return Ok(());
         }
+        self.settled().await;
         let sessions = self.0.sessions.load(Ordering::Acquire);
         match self.tell_of_roots().await {
-            Err(error) if error.kind() == ErrorKind::NotInitialized => {
+            Err(error) if self.may_come_back(&error) => {
                 self.renewed(sessions).await?;
                 self.tell_of_roots().await
             }

@@ -12,7 +12,7 @@ use std::{hash::BuildHasher, time::Duration};
 #[must_use]
 pub struct Backoff {
     first: Duration,
-    most: Duration,
+    pub(super) most: Duration,
     tries: u32,
 }
 
@@ -38,11 +38,6 @@ impl Backoff {
     pub const fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
-    }
-
-    /// How long to wait at most.
-    pub(super) const fn longest(self) -> Duration {
-        self.most
     }
 
     /// The waits, one before each try.

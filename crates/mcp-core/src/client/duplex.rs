@@ -151,13 +151,15 @@ impl<C: Connector> Transport for Duplex<C> {
                 cause: OnceLock::new(),
                 driver: Mutex::default(),
             });
+            // It has nothing to say any more of what is there from now on.
+            if let Some(old) = lock(&self.link).take() {
+                old.abort();
+            }
             inbox.found();
             let opened = inbox.observers.opened(link.connection);
             let driver = tokio::spawn(drive(link.clone(), wire, inbox, opened));
             *lock(&link.driver) = Some(driver);
-            if let Some(old) = lock(&self.link).replace(link) {
-                old.abort();
-            }
+            *lock(&self.link) = Some(link);
             Ok(())
         })
     }
@@ -172,7 +174,7 @@ impl<C: Connector> Transport for Duplex<C> {
     fn send(&self, out: Outgoing) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let link = self.link().ok_or_else(Error::not_connected)?;
-            if link.put(None, out.frame).await { Ok(()) } else { Err(link.closed()) }
+            if link.put(None, out.frame).await { Ok(()) } else { Err(link.closed().unsent()) }
         })
     }
 
@@ -192,8 +194,8 @@ impl<C: Connector> Transport for Duplex<C> {
         Box::pin(async move {
             let Some(link) = lock(&self.link).take() else { return };
             // The driver writes what is queued, and closes the wire.
-            link.fail_pending();
             link.outbox.close();
+            link.fail_pending();
             let driver = lock(&link.driver).take();
             if let Some(driver) = driver {
                 // It ends by itself; that it was aborted is as good.
@@ -206,8 +208,8 @@ impl<C: Connector> Transport for Duplex<C> {
 impl<C> Drop for Duplex<C> {
     fn drop(&mut self) {
         if let Some(link) = lock(&self.link).take() {
-            link.fail_pending();
             link.outbox.close();
+            link.fail_pending();
         }
     }
 }
@@ -249,6 +251,7 @@ impl Link {
         if let Some(driver) = lock(&self.driver).take() {
             driver.abort();
         }
+        self.outbox.close();
         self.fail_pending();
     }
 
@@ -362,7 +365,7 @@ async fn drive(link: Arc<Link>, wire: impl Wire, inbox: Inbox, mut opened: Opene
     if let Some(cause) = ended {
         // It is told first, so that nobody hears less.
         let _ = link.cause.set(cause.to_string());
-        inbox.lost(link.closed());
+        inbox.lost_so(link.closed(), cause.kind() == io::ErrorKind::ConnectionAborted);
         link.outbox.close();
         link.fail_pending();
         let is_orderly = matches!(cause.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted);

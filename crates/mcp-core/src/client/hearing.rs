@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
 };
 
 use arc_swap::ArcSwapOption;
@@ -41,6 +41,8 @@ struct Wanted {
     by: usize,
     /// Whether the server was told.
     is_told: bool,
+    /// Whom to tell that it does not tell of it any more.
+    ends: Vec<Weak<watch::Sender<Option<ListenEnd>>>>,
 }
 
 impl Listening {
@@ -98,19 +100,13 @@ impl Listening {
         }
     }
 
-    pub(super) fn ending(&self, own: Option<watch::Receiver<Option<ListenEnd>>>) -> BoxFuture<'static, ListenEnd> {
+    pub(super) fn ending(&self, mut own: watch::Receiver<Option<ListenEnd>>) -> BoxFuture<'static, ListenEnd> {
         let mut all = self.end.subscribe();
         Box::pin(async move {
-            let own = async {
-                match own {
-                    Some(mut own) => told(&mut own).await,
-                    None => None,
-                }
-            };
             tokio::select! {
                 biased;
                 Some(end) = told(&mut all) => end,
-                Some(end) = own => end,
+                Some(end) = told(&mut own) => end,
                 // The client holds both, so neither is gone.
                 else => ListenEnd::Local,
             }
@@ -167,8 +163,23 @@ pub(crate) fn lies_below(uri: &str, parent: &str) -> bool {
 
 impl Listening {
     /// Somebody more listens to a resource.
-    pub(super) fn want(&self, uri: &str) {
-        lock(&self.uris).entry(uri.to_owned()).or_default().by += 1;
+    pub(super) fn want(&self, uri: &str, end: &Arc<watch::Sender<Option<ListenEnd>>>) {
+        let mut uris = lock(&self.uris);
+        let wanted = uris.entry(uri.to_owned()).or_default();
+        wanted.by += 1;
+        wanted.ends.retain(|end| end.strong_count() > 0);
+        wanted.ends.push(Arc::downgrade(end));
+    }
+
+    /// A server that was begun anew does not tell of a resource.
+    pub(super) fn refused(&self, uri: &str, error: Error) {
+        let mut uris = lock(&self.uris);
+        let Some(wanted) = uris.get_mut(uri) else { return };
+        wanted.is_told = false;
+        let error = Arc::new(error);
+        for end in wanted.ends.drain(..).filter_map(|end| end.upgrade()) {
+            end.send_replace(Some(ListenEnd::Lost(error.clone())));
+        }
     }
 
     /// Has a legacy server tell of a resource, if it does not yet.

@@ -85,6 +85,9 @@ pub struct Subscription {
     pump: Option<AbortOnDropHandle<()>>,
     /// The resources that a legacy server was asked to tell of.
     uris: Vec<String>,
+    /// What says that it does not tell of one any more, for as long as this lives.
+    #[expect(dead_code, reason = "held for whoever has it weakly")]
+    refusal: Option<Arc<watch::Sender<Option<ListenEnd>>>>,
 }
 
 impl Subscription {
@@ -239,7 +242,7 @@ impl Client {
 
     async fn listen_on(&self, opened: Opened, filter: NotificationFilter) -> Result<Subscription, Error> {
         let (hub, end) = (Arc::<Hub>::default(), watch::Sender::new(None));
-        let ending = self.listening().ending(Some(end.subscribe()));
+        let ending = self.listening().ending(end.subscribe());
         let (tell, told) = oneshot::channel();
         let pump = Pump { opened, hub, listening: self.listening().clone(), client: self.weak() };
         // It reads from the first moment on, however slowly this is polled.
@@ -247,7 +250,16 @@ impl Client {
         let first = timeout(self.limits().request_timeout, told).await.map_err(|_| silent())?;
         let (acknowledged, listener) = first.map_err(|_| cut())??;
         let client = self.clone();
-        Ok(Subscription { client, acknowledged, listener, ending, end: None, pump: Some(pump), uris: Vec::new() })
+        Ok(Subscription {
+            client,
+            acknowledged,
+            listener,
+            ending,
+            end: None,
+            pump: Some(pump),
+            uris: Vec::new(),
+            refusal: None,
+        })
     }
 
     /// Asks for a stream of changes.
@@ -261,20 +273,26 @@ impl Client {
     async fn listen_in_session(&self, filter: NotificationFilter) -> Result<Subscription, Error> {
         let mut acknowledged = offered(self.server_capabilities(), filter);
         let wanted = std::mem::take(&mut acknowledged.resource_subscriptions);
+        if self.0.router.inbox().is_lost() && self.recovers() {
+            // Nothing is asked of a server that is to tell of lists alone.
+            self.weak().renew();
+        }
         let listening = self.listening();
+        let end = Arc::new(watch::Sender::new(None));
         let mut subscription = Subscription {
             client: self.clone(),
             listener: listener(&listening.hub, &acknowledged),
             acknowledged,
-            ending: listening.ending(None),
+            ending: listening.ending(end.subscribe()),
             end: None,
             pump: None,
             uris: Vec::new(),
+            refusal: Some(end.clone()),
         };
         for uri in wanted {
             // Before the server is asked, so that nothing is missed; and taken back with the subscription.
             subscription.uris.push(uri.clone());
-            listening.want(&uri);
+            listening.want(&uri, &end);
             subscription.listener.listen(Subject::Resource(uri.as_str().into()));
             match listening.subscribe(self, &uri).await {
                 Ok(()) => subscription.acknowledged.resource_subscriptions.push(uri),

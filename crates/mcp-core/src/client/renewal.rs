@@ -2,7 +2,10 @@
 //!
 //! Specification: *2025-11-25, Transports, Session Management*.
 
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    task::Poll,
+};
 
 use mcp_jsonrpc::Response;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -24,7 +27,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Renewing {
     /// Why it was given up last.
-    why: String,
+    failure: Option<Error>,
     /// How many tries there were since a connection lasted.
     tries: usize,
     /// When it last succeeded.
@@ -39,10 +42,14 @@ impl Client {
         ask: &Ask<'_, M::Params>,
         options: &mut CallOptions,
     ) -> Result<Response, Error> {
-        let until = deadline(Instant::now(), options.timeout.unwrap_or(self.limits().request_timeout));
+        let (start, given) = (Instant::now(), options.at_most);
+        let (patience, at_most) = options.patience(self.limits());
+        let (until, end) = (deadline(start, patience.min(at_most)), deadline(start, at_most));
         let mut was_forgotten = false;
         loop {
             timeout_at(until, self.settled()).await.map_err(|_| self.too_late())?;
+            // All tries together have the time of one.
+            options.at_most = Some(end.saturating_duration_since(Instant::now()));
             let sessions = self.0.sessions.load(Ordering::Acquire);
             match self.0.caller.respond::<M>(self.speech(), ask, options).await {
                 Err(error) if self.may_come_back(&error) && !was_forgotten => {
@@ -50,7 +57,10 @@ impl Client {
                     was_forgotten = error.kind() == ErrorKind::NotInitialized;
                     timeout_at(until, self.renewed(sessions)).await.map_err(|_| self.too_late())??;
                 }
-                outcome => return outcome,
+                outcome => {
+                    options.at_most = given;
+                    return outcome;
+                }
             }
         }
     }
@@ -66,6 +76,12 @@ impl Client {
     /// Whether a connection that is lost is opened anew.
     pub(super) fn recovers(&self) -> bool {
         !self.0.closed.is_cancelled() && self.0.caller.transport.recovery().is_some()
+    }
+
+    /// Whether what was there at `session` is lost, and comes back.
+    pub(super) fn has_lost(&self, session: u64) -> bool {
+        let is_gone = self.0.router.inbox().is_lost() || self.0.sessions.load(Ordering::Acquire) != session;
+        is_gone && self.recovers()
     }
 
     fn too_late(&self) -> Error {
@@ -99,36 +115,52 @@ impl Client {
         }
         self.0.sessions.fetch_add(1, Ordering::AcqRel);
         self.0.is_up.store(true, Ordering::SeqCst);
-        if router.inbox().is_lost() && self.recovers() {
+        if !self.recovers() {
+            router.inbox().found();
+        } else if router.inbox().is_lost() {
             // Lost again before it was up, which the router took for a try that failed.
             self.weak().renew();
-        } else {
-            router.inbox().found();
         }
         listening.begin_anew();
         self.tell_again().await;
-        listening.everything_changed();
         Ok(())
     }
 
-    /// What a legacy server was told, and knows no more.
+    /// Tells a legacy server what it knows no more. That is on its way when this is done; whether the server agrees, nobody
+    /// who calls has to wait for.
     async fn tell_again(&self) {
+        let client = self.clone();
+        let mut telling = Box::pin(async move {
+            client.told_again().await;
+            client.0.listening.everything_changed();
+        });
+        if std::future::poll_fn(|cx| Poll::Ready(telling.as_mut().poll(cx))).await.is_pending() {
+            tokio::spawn(telling);
+        }
+    }
+
+    async fn told_again(&self) {
         if self.revision().era() == Era::Modern {
             return;
         }
         let (uris, log_level) = self.0.listening.session();
-        for uri in uris {
-            self.tell::<Subscribe>(&ResourceParams { uri }).await;
-        }
-        if let Some(level) = log_level {
-            self.tell::<SetLevel>(&SetLevelParams { level }).await;
-        }
+        let subscribing = uris.into_iter().map(|uri| async move {
+            if let Err(error) = self.tell::<Subscribe>(&ResourceParams { uri: uri.clone() }).await {
+                self.0.listening.refused(&uri, error);
+            }
+        });
+        let log = async {
+            if let Some(level) = log_level {
+                // What failed was told to the observers.
+                let _ = self.tell::<SetLevel>(&SetLevelParams { level }).await;
+            }
+        };
+        futures_util::future::join(log, futures_util::future::join_all(subscribing)).await;
     }
 
-    async fn tell<M: Method>(&self, params: &M::Params) {
-        if let Err(error) = self.0.caller.call::<M>(self.speech(), params).await {
-            self.0.caller.observers.failed(self.0.caller.connection(), &error);
-        }
+    async fn tell<M: Method>(&self, params: &M::Params) -> Result<M::Result, Error> {
+        let told = self.0.caller.call::<M>(self.speech(), params).await;
+        told.inspect_err(|error| self.0.caller.observers.failed(self.0.caller.connection(), error))
     }
 }
 
@@ -185,7 +217,7 @@ impl WeakClient {
         }
         // Whoever waited for the same is told the same.
         if client.0.given_up.load(Ordering::Acquire) != given_up {
-            return Err(Error::new(ErrorKind::TransportClosed, &renewing.why).unsent());
+            return Err(renewing.failure.as_ref().map_or_else(Error::not_connected, Error::again));
         }
         let Some(backoff) = client.0.caller.transport.recovery() else {
             return client.renew().await.map_err(|error| {
@@ -193,16 +225,20 @@ impl WeakClient {
                 error.saying(message)
             });
         };
+        // What ended a stream need not have ended the connection.
+        if !client.0.router.inbox().is_lost() {
+            return Ok(());
+        }
         drop(client);
         self.open_anew(backoff, renewing).await
     }
 
     /// Opens the connection anew, as often as may be. One that is lost again and again at once is not begun afresh each time.
     async fn open_anew(&self, backoff: Backoff, renewing: &mut Renewing) -> Result<(), Error> {
-        if renewing.succeeded.is_none_or(|at| at.elapsed() >= backoff.longest()) {
+        if renewing.succeeded.is_none_or(|at| at.elapsed() >= backoff.most) {
             renewing.tries = 0;
         }
-        let mut why = "it was lost again and again".to_owned();
+        let mut failure = Error::new(ErrorKind::TransportClosed, "it was lost again and again");
         for wait in backoff.waits().skip(renewing.tries) {
             sleep(wait).await;
             renewing.tries += 1;
@@ -211,12 +247,17 @@ impl WeakClient {
                     renewing.succeeded = Some(Instant::now());
                     return Ok(());
                 }
-                Err(error) => why = error.to_string(),
+                Err(error) => failure = error,
+            }
+            if failure.is_final() {
+                break;
             }
         }
-        let why = format!("the connection was lost, and no other could be opened: {why}");
-        let error = Error::new(ErrorKind::TransportClosed, &why).unsent();
-        *renewing = Renewing { why, ..Renewing::default() };
+        let message = format!("the connection was lost, and no other could be opened: {failure}");
+        let failure = if failure.is_final() { failure } else { Error::new(ErrorKind::TransportClosed, "") };
+        let failure = failure.saying(message).unsent();
+        let error = failure.again();
+        *renewing = Renewing { failure: Some(failure), ..Renewing::default() };
         self.client()?.0.given_up.fetch_add(1, Ordering::AcqRel);
         Err(error)
     }

@@ -23,6 +23,7 @@ use crate::{
         input::{Handlers, InputRequest},
         remote::{Passing, Question, Whose},
         renewal::WeakClient,
+        transport::Lost,
     },
     head::cancelled,
     method::{Method, Ping, notification},
@@ -108,7 +109,7 @@ struct Routing {
 enum Event {
     Message(Message, Option<RequestId>),
     Answered(Option<RequestId>),
-    Lost(Arc<Error>),
+    Lost(Lost),
     Found,
 }
 
@@ -120,7 +121,7 @@ impl Routing {
                 Event::Message(Message::Notification(notification), _) => self.on_notification(&notification),
                 Event::Message(..) => tracing::debug!("a response to no request was dropped"),
                 Event::Answered(id) => self.on_answered(id),
-                Event::Lost(error) => self.on_lost(error),
+                Event::Lost(lost) => self.on_lost(lost),
                 Event::Found => self.on_found(),
             }
         }
@@ -133,7 +134,7 @@ impl Routing {
             biased;
             Some(done) = self.running.join_next() => Some(Event::Answered(done.unwrap_or(None))),
             message = self.inbox.take(), if takes_answers => message.map(|(message, about)| Event::Message(message, about)),
-            error = self.inbox.until_lost(), if !self.is_lost => Some(Event::Lost(error)),
+            lost = self.inbox.until_lost(), if !self.is_lost => Some(Event::Lost(lost)),
             () = self.inbox.until_found(), if self.is_lost => Some(Event::Found),
         }
     }
@@ -244,7 +245,7 @@ impl Routing {
         }
     }
 
-    fn on_lost(&mut self, error: Arc<Error>) {
+    fn on_lost(&mut self, Lost { error, in_order }: Lost) {
         self.is_lost = true;
         // Whoever asked is gone; elsewhere each question came with a call of its own.
         if self.transport.is_shared() || error.kind() == ErrorKind::NotInitialized {
@@ -252,9 +253,12 @@ impl Routing {
             self.by_id.clear();
             self.waiting.clear();
         }
+        let may_recover = self.transport.recovery().is_some();
         match self.agreed.get() {
             Some((_, client)) if error.kind() == ErrorKind::NotInitialized => client.renew(),
-            Some((_, client)) if self.transport.recovery().is_some() => client.renew(),
+            // A server that has no use for idle clients is left alone until somebody has a use for it.
+            Some(_) if may_recover && in_order && !self.listening.hub.is_heard() => {}
+            Some((_, client)) if may_recover => client.renew(),
             Some(_) => self.listening.end(ListenEnd::Lost(error)),
             // The client may yet try another way.
             None => {}

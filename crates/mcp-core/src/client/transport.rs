@@ -241,8 +241,16 @@ pub fn about_request(notification: &Notification, most: usize) -> Option<Request
 pub struct Inbox {
     mailbox: Arc<Mailbox<(Message, Option<RequestId>)>>,
     /// Why nothing more comes in, once that is so.
-    lost: Arc<watch::Sender<Option<Arc<Error>>>>,
+    lost: Arc<watch::Sender<Option<Lost>>>,
     pub(crate) observers: Observers,
+}
+
+/// How a connection was lost.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    pub(crate) error: Arc<Error>,
+    /// The server has said that it is done.
+    pub(crate) in_order: bool,
 }
 
 impl Inbox {
@@ -261,7 +269,11 @@ impl Inbox {
     /// Says that the connection was lost, and that nothing more comes in until it is opened anew. A transport that finds a
     /// way back by itself says nothing.
     pub fn lost(&self, error: Error) {
-        self.lost.send_replace(Some(Arc::new(error)));
+        self.lost_so(error, false);
+    }
+
+    pub(crate) fn lost_so(&self, error: Error, in_order: bool) {
+        self.lost.send_replace(Some(Lost { error: Arc::new(error), in_order }));
     }
 
     /// Says that what was lost is there again, and messages come in. Anything may have changed meanwhile.
@@ -281,11 +293,11 @@ impl Inbox {
     }
 
     /// Waits until the connection is lost.
-    pub(crate) async fn until_lost(&self) -> Arc<Error> {
+    pub(crate) async fn until_lost(&self) -> Lost {
         let mut lost = self.lost.subscribe();
-        let error = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
-        match error {
-            Some(error) => error,
+        let lost = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
+        match lost {
+            Some(lost) => lost,
             // The sender is part of `self`, so it cannot be gone.
             None => std::future::pending().await,
         }

@@ -88,16 +88,19 @@ impl Pump {
         loop {
             let end = self.read(&acknowledged.resource_subscriptions).await;
             let is_lost = matches!(&end, ListenEnd::Lost(error) if error.kind() == ErrorKind::TransportClosed);
-            if !is_lost || !self.client.client().is_ok_and(|client| client.recovers()) {
+            if !is_lost || !self.client.client().is_ok_and(|client| client.has_lost(self.opened.session)) {
                 return end;
             }
-            if let Err(error) = self.listen_again(acknowledged).await {
-                return ListenEnd::Lost(error.into());
+            match self.listen_again(acknowledged).await {
+                Ok(true) => {}
+                Ok(false) => return ListenEnd::Graceful,
+                Err(error) => return ListenEnd::Lost(error.into()),
             }
         }
     }
 
-    async fn listen_again(&mut self, acknowledged: &NotificationFilter) -> Result<(), Error> {
+    /// Whether the server tells of it still.
+    async fn listen_again(&mut self, acknowledged: &NotificationFilter) -> Result<bool, Error> {
         loop {
             let client = self.client.client()?;
             client.renewed(self.opened.session).await?;
@@ -106,12 +109,12 @@ impl Pump {
             match timeout(patience, acknowledgement(&mut self.opened.replies)).await.unwrap_or_else(|_| Err(silent())) {
                 Err(error) if error.kind() == ErrorKind::TransportClosed => {}
                 Err(error) => return Err(error),
-                Ok(_) => {
+                Ok(theirs) => {
                     // Anything may have changed meanwhile.
                     for subject in acknowledged.subjects() {
                         self.hub.changed(&subject);
                     }
-                    return Ok(());
+                    return Ok(theirs.is_some());
                 }
             }
         }
