@@ -198,6 +198,39 @@ async fn what_is_no_hello_is_closed_with_1008() {
     }
 }
 
+/// Nobody is let keep what is longer than a first text may be; what follows a first text at once is no part of it.
+#[tokio::test]
+async fn a_first_text_is_heard_no_further_than_it_may_be_long() {
+    let (_server, served) = resuming().await;
+    let mut peer = served.resumable(&[]).await;
+    let long = peer.frame(true, TEXT, &vec![b' '; 1 << 20]);
+    peer.write(&long[..4 << 10]).await;
+    // Sooner than patience with it ends.
+    let closed = timeout(Duration::from_secs(5), peer.next()).await.unwrap().expect("a close frame");
+    assert_eq!((closed.code(), closed.reason()), (1008, "the first text has to be about resuming"));
+
+    let mut peer = served.resumable(&[]).await;
+    let mut all = peer.frame(true, TEXT, hello(None, 0).as_bytes());
+    (0..100).for_each(|id| all.extend(peer.frame(true, TEXT, ping(id).as_bytes())));
+    peer.write(all).await;
+    for id in 0..100 {
+        assert_eq!(peer.hear_message().await["id"], id);
+    }
+}
+
+/// A peer that says nothing must not hold the end of a server.
+#[tokio::test]
+async fn a_server_that_stops_waits_for_no_first_text() {
+    let stop = tokio_util::sync::CancellationToken::new();
+    let layer = WsLayer::new(everything_server::server()).resume(GRACE);
+    let mut served = Served::until(layer, stop.clone().cancelled_owned()).await;
+    let mut mute = served.resumable(&[]).await;
+    stop.cancel();
+    let closed = mute.next().await.expect("a close frame");
+    assert_eq!((closed.code(), closed.reason()), (1001, "the server is stopping"));
+    timeout(Duration::from_secs(5), &mut served.task).await.expect("the end of serving").unwrap();
+}
+
 #[tokio::test]
 async fn what_was_never_sent_cannot_have_been_received_or_taken() {
     let (_server, served) = resuming().await;

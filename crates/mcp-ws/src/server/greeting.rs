@@ -13,12 +13,14 @@ use crate::{
     server::parked::Parked,
     socket::{
         Link, Resume, Socket, Verdict,
-        ledger::{Hello, Window},
+        ledger::{Hello, MOST, Window},
     },
 };
 
 /// How long a client may take to say which connection its socket is for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How many bytes there may be around what it says: heads of frames, and a few pings before.
+const AROUND: usize = 1 << 10;
 
 /// The socket again, for a new connection, and what its client can keep; `None` where it has gone to a connection that was
 /// there already, or to nobody.
@@ -28,7 +30,7 @@ pub(super) async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     owner: Option<[u8; 32]>,
     stop: &CancellationToken,
 ) -> Option<(Link<S>, Window)> {
-    let hearing = timeout(PATIENCE, std::future::poll_fn(|cx| link.poll_text(cx)));
+    let hearing = timeout(PATIENCE, link.first_text(MOST + AROUND));
     let Some(heard) = stop.run_until_cancelled(hearing).await else {
         refuse(link, Verdict::STOPPING).await;
         return None;
