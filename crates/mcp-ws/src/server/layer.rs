@@ -155,6 +155,10 @@ impl WsLayer {
 
     /// Lets clients that can (subprotocol `mcp.resume`) go on with their connection on another socket, when they lose
     /// theirs, for as long as `grace`; 30 s suits most. Meanwhile its calls go on. Default: what is lost is lost.
+    ///
+    /// A connection for which more waits than [`Limits::queue_messages`](mcp_core::Limits) or `queue_bytes` allow ends after
+    /// [`Limits::stall_timeout`](mcp_core::Limits), 60 s, without a socket as with one that nobody reads; a longer grace
+    /// needs a longer limit.
     pub fn resume(mut self, grace: Duration) -> Self {
         self.0.grace = Some(grace);
         self
