@@ -198,6 +198,39 @@ async fn what_is_no_hello_is_closed_with_1008() {
     }
 }
 
+/// Nobody is let keep what is longer than a first text may be; what follows a first text at once is no part of it.
+#[tokio::test]
+async fn a_first_text_is_heard_no_further_than_it_may_be_long() {
+    let (_server, served) = resuming().await;
+    let mut peer = served.resumable(&[]).await;
+    let long = peer.frame(true, TEXT, &vec![b' '; 1 << 20]);
+    peer.write(&long[..4 << 10]).await;
+    // Sooner than patience with it ends.
+    let closed = timeout(Duration::from_secs(5), peer.next()).await.unwrap().expect("a close frame");
+    assert_eq!((closed.code(), closed.reason()), (1008, "the first text has to be about resuming"));
+
+    let mut peer = served.resumable(&[]).await;
+    let mut all = peer.frame(true, TEXT, hello(None, 0).as_bytes());
+    (0..100).for_each(|id| all.extend(peer.frame(true, TEXT, ping(id).as_bytes())));
+    peer.write(all).await;
+    for id in 0..100 {
+        assert_eq!(peer.hear_message().await["id"], id);
+    }
+}
+
+/// A peer that says nothing must not hold the end of a server.
+#[tokio::test]
+async fn a_server_that_stops_waits_for_no_first_text() {
+    let stop = tokio_util::sync::CancellationToken::new();
+    let layer = WsLayer::new(everything_server::server()).resume(GRACE);
+    let mut served = Served::until(layer, stop.clone().cancelled_owned()).await;
+    let mut mute = served.resumable(&[]).await;
+    stop.cancel();
+    let closed = mute.next().await.expect("a close frame");
+    assert_eq!((closed.code(), closed.reason()), (1001, "the server is stopping"));
+    timeout(Duration::from_secs(5), &mut served.task).await.expect("the end of serving").unwrap();
+}
+
 #[tokio::test]
 async fn what_was_never_sent_cannot_have_been_received_or_taken() {
     let (_server, served) = resuming().await;
@@ -310,6 +343,45 @@ async fn the_one_that_waited_longest_makes_room() {
     .map(|(greeted, token)| greeted.token == *token)
     .collect();
     assert_eq!(greeted, [false, true, true]);
+}
+
+/// The connection of whoever comes back has its place already, and must not stand in its own way.
+#[tokio::test]
+async fn where_no_more_are_taken_one_still_comes_back_and_a_new_one_is_told() {
+    let server = everything_server::server();
+    let served = Served::with(WsLayer::new(server.clone()).connections(1).resume(GRACE)).await;
+    let Greeted { mut peer, token, .. } = served.greet(None, 0).await;
+    peer.say(call(1, "sleep", json!({ "ms": 100 }))).await;
+    until("the call runs", async || gauge(&server).await.0 == 1).await;
+    drop(peer);
+    until("the call is over", async || gauge(&server).await == (0, 0)).await;
+    for other in [None, Some("f".repeat(64))] {
+        let mut peer = served.resumable(&[]).await;
+        peer.say_raw(&hello(other.as_deref(), 0)).await;
+        let closed = peer.next().await.expect("a close frame");
+        assert_eq!((closed.code(), closed.reason()), (1013, "no more connections are taken"), "{other:?}");
+    }
+    assert!(served.refused(&[], "503").await.contains("1 connections"));
+    let Greeted { mut peer, token: same, received } = served.greet(Some(&token), 0).await;
+    assert_eq!((same.as_str(), received), (token.as_str(), 1));
+    assert_eq!(peer.hear_message().await["result"]["content"][0]["text"], "slept 100 ms");
+    // Its place is free once it has ended.
+    peer.send(true, CLOSE, 1000u16.to_be_bytes()).await;
+    drop(peer);
+    until("there is room", async || served.upgrade("/mcp", &[]).await.0[0].contains("101")).await;
+}
+
+/// Whoever says nothing holds one of few places.
+#[tokio::test]
+async fn where_no_more_are_taken_few_are_heard_at_once() {
+    let layer = WsLayer::new(everything_server::server()).connections(1).resume(GRACE).parked(2);
+    let served = Served::with(layer).await;
+    let _only = served.greet(None, 0).await;
+    let (first, _second) = (served.resumable(&[]).await, served.resumable(&[]).await);
+    let resume = [("Sec-WebSocket-Protocol", "mcp.resume")];
+    assert!(served.refused(&resume, "503").await.contains("1 connections"));
+    drop(first);
+    until("there is room", async || served.upgrade("/mcp", &resume).await.0[0].contains("101")).await;
 }
 
 /// Thousands come and are lost: no more wait than may, which shows by the connections that there are.

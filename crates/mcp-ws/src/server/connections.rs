@@ -6,7 +6,9 @@ use std::sync::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The connections of one layer: how many there are, and whether they are to end.
+use crate::socket::Verdict;
+
+/// The connections of one layer, or the sockets that may become some: how many there are.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     open: AtomicUsize,
@@ -34,6 +36,11 @@ impl Connections {
         if self.open.fetch_add(1, Ordering::SeqCst) < most { Ok(admitted) } else { Err(NotAdmitted::Full(most)) }
     }
 
+    /// Whether it is one of these.
+    pub(super) fn has(self: &Arc<Self>, admitted: &Admitted) -> bool {
+        Arc::ptr_eq(self, &admitted.0)
+    }
+
     /// Waits until there is none.
     pub(super) async fn ended(&self) {
         loop {
@@ -52,6 +59,16 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         if self.0.open.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.emptied.notify_waiters();
+        }
+    }
+}
+
+/// What it is closed with, where the upgrade has come about.
+impl From<NotAdmitted> for Verdict {
+    fn from(why: NotAdmitted) -> Self {
+        match why {
+            NotAdmitted::Full(_) => Self::FULL,
+            NotAdmitted::Stopping => Self::STOPPING,
         }
     }
 }

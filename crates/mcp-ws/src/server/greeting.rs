@@ -2,44 +2,50 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_core::{Limits, server::Peer};
+use mcp_core::Limits;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     server::parked::Parked,
     socket::{
         Link, Resume, Socket, Verdict,
-        ledger::{Hello, Window},
+        ledger::{Hello, MOST, Window},
     },
 };
 
 /// How long a client may take to say which connection its socket is for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How many bytes there may be around what it says: heads of frames, and a few pings before.
+const AROUND: usize = 1 << 10;
 
-/// A new connection on the socket; `None` where the socket has gone to a connection that was there already, or to nobody.
-pub(super) async fn greet<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+/// The socket again, for a new connection, and what its client can keep; `None` where it has gone to a connection that was
+/// there already, or to nobody.
+pub(super) async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     mut link: Link<S>,
-    parked: &Arc<Parked<S>>,
-    peer: &Peer,
-    limits: &Limits,
-) -> Option<Socket<S>> {
-    let heard = timeout(PATIENCE, std::future::poll_fn(|cx| link.poll_text(cx))).await;
-    let Some(hello) = heard.ok().and_then(Result::ok).and_then(|text| Hello::parse(&text).ok()) else {
-        tracing::debug!("a client that can resume did not say what");
-        link.because(Verdict::NO_HELLO);
-        let _ = link.close().await;
+    parked: &Parked<S>,
+    owner: Option<[u8; 32]>,
+    stop: &CancellationToken,
+) -> Option<(Link<S>, Window)> {
+    let hearing = timeout(PATIENCE, link.first_text(MOST + AROUND));
+    let Some(heard) = stop.run_until_cancelled(hearing).await else {
+        refuse(link, Verdict::STOPPING).await;
         return None;
     };
-    let owner = peer.who().map(|principal| principal.digest());
+    let Some(hello) = heard.ok().and_then(Result::ok).and_then(|text| Hello::parse(&text).ok()) else {
+        tracing::debug!("a client that can resume did not say what");
+        refuse(link, Verdict::NO_HELLO).await;
+        return None;
+    };
     let window = hello.window;
-    let link = parked.hand_over(link, hello, owner)?;
-    begin(link, parked, owner, window, limits).await
+    parked.hand_over(link, hello, owner).map(|link| (link, window))
 }
 
-async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+/// A new connection on the socket.
+pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     mut link: Link<S>,
     parked: &Arc<Parked<S>>,
     owner: Option<[u8; 32]>,
@@ -55,9 +61,14 @@ async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         Ok(_) => None,
         Err(error) => {
             tracing::warn!(%error, "there are no random numbers for a token");
-            link.because(Verdict::OUR_FAULT);
-            let _ = link.close().await;
+            refuse(link, Verdict::OUR_FAULT).await;
             None
         }
     }
+}
+
+/// Closes a socket on which there is no connection.
+pub(super) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut link: Link<S>, why: Verdict) {
+    link.because(why);
+    let _ = link.close().await;
 }

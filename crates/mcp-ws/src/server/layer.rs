@@ -25,8 +25,8 @@ use tower_service::Service;
 
 use crate::{
     server::{
-        connections::{Admitted, Connections},
-        greeting::greet,
+        connections::{Admitted, Connections, NotAdmitted},
+        greeting::{begin, greet, refuse},
         handshake::{Known, UnknownVersion, Upgrade, single},
         parked::Parked,
         peer, refusal,
@@ -62,6 +62,8 @@ struct Endpoint {
     idle: Option<Duration>,
     most: usize,
     connections: Arc<Connections>,
+    /// Sockets for which there is no place among the connections, unless they turn out to be for one of these.
+    arriving: Arc<Connections>,
     stop: CancellationToken,
     knows_versions: bool,
     grace: Option<Duration>,
@@ -85,6 +87,7 @@ impl WsLayer {
             idle: None,
             most: 10_000,
             connections: Arc::default(),
+            arriving: Arc::default(),
             stop: CancellationToken::new(),
             knows_versions: false,
             grace: None,
@@ -127,7 +130,9 @@ impl WsLayer {
         self
     }
 
-    /// Sets how many connections there may be at once, those without a socket among them; a further upgrade is 503. They
+    /// Sets how many connections there may be at once, those without a socket among them; a further upgrade is 503. With
+    /// [`resume`](Self::resume), clients that can resume are heard nonetheless, as many at once as may be
+    /// [`parked`](Self::parked): whoever comes back to a connection goes on, whoever wants another is closed with 1013. They
     /// are counted for the layer and its clones together. Default: 10,000.
     pub fn connections(mut self, most: usize) -> Self {
         self.0.most = most;
@@ -150,6 +155,10 @@ impl WsLayer {
 
     /// Lets clients that can (subprotocol `mcp.resume`) go on with their connection on another socket, when they lose
     /// theirs, for as long as `grace`; 30 s suits most. Meanwhile its calls go on. Default: what is lost is lost.
+    ///
+    /// A connection for which more waits than [`Limits::queue_messages`](mcp_core::Limits) or `queue_bytes` allow ends after
+    /// [`Limits::stall_timeout`](mcp_core::Limits), 60 s, without a socket as with one that nobody reads; a longer grace
+    /// needs a longer limit.
     pub fn resume(mut self, grace: Duration) -> Self {
         self.0.grace = Some(grace);
         self
@@ -167,11 +176,15 @@ impl WsLayer {
     }
 
     /// Stops with `stop`, too, and says when all of its connections have ended.
-    pub(super) fn stopping(mut self) -> (Self, CancellationToken, Arc<Connections>) {
+    pub(super) fn stopping(mut self) -> (Self, CancellationToken, impl Future<Output = ()>) {
         let stop = self.0.stop.child_token();
         self.0.stop = stop.clone();
-        let connections = self.0.connections.clone();
-        (self, stop, connections)
+        let (arriving, connections) = (self.0.arriving.clone(), self.0.connections.clone());
+        let ended = async move {
+            arriving.ended().await;
+            connections.ended().await;
+        };
+        (self, stop, ended)
     }
 
     pub(super) fn bound(mut self, address: SocketAddr) -> Self {
@@ -228,11 +241,11 @@ fn take(endpoint: &Arc<Endpoint>, parts: &mut Parts) -> Option<Response> {
         Ok(upgrade) => upgrade,
         Err(UnknownVersion) => return Some(refusal::answer(StatusCode::BAD_REQUEST, endpoint.accepted())),
     };
-    let admitted = match endpoint.connections.admit(endpoint.most, &endpoint.stop) {
+    let parked = endpoint.parked().filter(|_| upgrade.is_resumable());
+    let admitted = match endpoint.admit(parked.is_some()) {
         Ok(admitted) => admitted,
         Err(why) => return Some(refusal::answer(StatusCode::SERVICE_UNAVAILABLE, why.to_string())),
     };
-    let parked = endpoint.parked().filter(|_| upgrade.is_resumable());
     tokio::spawn(serve(endpoint.clone(), parked, peer::of(parts), upgraded, admitted));
     Some(upgrade.answer())
 }
@@ -241,6 +254,15 @@ impl Endpoint {
     fn check(&self, parts: &Parts) -> Result<(), Refused> {
         self.hosts.check(text(parts, &header::HOST))?;
         self.origins.check(text(parts, &header::ORIGIN))
+    }
+
+    /// A place among the connections; where there is none, one that may be for a connection that has its place is heard.
+    fn admit(&self, may_resume: bool) -> Result<Admitted, NotAdmitted> {
+        let admitted = self.connections.admit(self.most, &self.stop);
+        match admitted {
+            Err(NotAdmitted::Full(_)) if may_resume => self.arriving.admit(self.most_parked, &self.stop).or(admitted),
+            admitted => admitted,
+        }
     }
 
     fn parked(&self) -> Option<Arc<Parked<Stream>>> {
@@ -278,14 +300,39 @@ async fn serve(
     };
     let limits = endpoint.server.limits();
     let link = Link::server(TokioIo::new(upgraded), limits.message_bytes, endpoint.keep_alive).await;
-    let socket = match parked {
-        None => Some(Socket::new(link, None)),
-        Some(parked) => greet(link, &parked, &peer, limits).await,
+    let opened = match parked {
+        None => Some((Socket::new(link, None), admitted)),
+        Some(parked) => open(&endpoint, &parked, &peer, link, admitted).await,
     };
-    let Some(socket) = socket else { return };
+    let Some((socket, admitted)) = opened else { return };
     let ending = endpoint.stop.cancelled();
     if let Err(error) = serve_until(endpoint.server.clone(), socket, peer, endpoint.idle, ending).await {
         tracing::debug!(?error, "a connection ended");
     }
     drop(admitted);
+}
+
+/// A new connection on the socket, and its place among them; `None` where the socket has gone to a connection that was
+/// there already, or to nobody.
+async fn open(
+    endpoint: &Endpoint,
+    parked: &Arc<Parked<Stream>>,
+    peer: &Peer,
+    link: Link<Stream>,
+    admitted: Admitted,
+) -> Option<(Socket<Stream>, Admitted)> {
+    let owner = peer.who().map(|principal| principal.digest());
+    let (link, theirs) = greet(link, parked, owner, &endpoint.stop).await?;
+    let place = if endpoint.connections.has(&admitted) {
+        Ok(admitted)
+    } else {
+        endpoint.connections.admit(endpoint.most, &endpoint.stop)
+    };
+    match place {
+        Ok(place) => Some((begin(link, parked, owner, theirs, endpoint.server.limits()).await?, place)),
+        Err(why) => {
+            refuse(link, why.into()).await;
+            None
+        }
+    }
 }

@@ -40,7 +40,7 @@ impl WsLayer {
         signal: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
         let failed = |error| Error::caused(ErrorKind::TransportError, "the server failed", error);
-        let (layer, stop, connections) = self.bound(listener.local_addr().map_err(failed)?).stopping();
+        let (layer, stop, ended) = self.bound(listener.local_addr().map_err(failed)?).stopping();
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -52,7 +52,7 @@ impl WsLayer {
             served = serving.into_future() => return served.map_err(failed),
             () = signal => stop.cancel(),
         }
-        if timeout(grace + LAST_WORDS, connections.ended()).await.is_err() {
+        if timeout(grace + LAST_WORDS, ended).await.is_err() {
             tracing::debug!("connections outlived the server's grace");
         }
         Ok(())

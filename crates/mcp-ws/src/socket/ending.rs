@@ -44,6 +44,9 @@ impl Verdict {
     #[cfg(feature = "server")]
     pub(crate) const NO_HELLO: Self =
         Self { code: CloseCode::Policy, reason: "the first text has to be about resuming" };
+    #[cfg(feature = "server")]
+    pub(crate) const FULL: Self = Self { code: CloseCode::Again, reason: "no more connections are taken" };
+    pub(crate) const STOPPING: Self = Self { code: CloseCode::Away, reason: "the server is stopping" };
     pub(crate) const OUR_FAULT: Self = Self { code: CloseCode::Error, reason: "an internal error" };
 
     pub(super) fn frame(self) -> CloseFrame {
@@ -55,7 +58,7 @@ impl From<Farewell> for Verdict {
     fn from(why: Farewell) -> Self {
         match why {
             Farewell::Idle => Self { reason: "idle for too long", ..Self::NORMAL },
-            Farewell::GoingAway => Self { code: CloseCode::Away, reason: "the server is stopping" },
+            Farewell::GoingAway => Self::STOPPING,
             _ => Self::NORMAL,
         }
     }
@@ -88,6 +91,7 @@ fn words(code: CloseCode) -> &'static str {
         CloseCode::Policy => " (its policy)",
         CloseCode::Size => " (a message was too large for it)",
         CloseCode::Error => " (an error of its own)",
+        CloseCode::Again => " (it has no room)",
         _ => "",
     }
 }

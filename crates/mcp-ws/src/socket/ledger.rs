@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 /// How a text begins that is not a message but about them.
 const MARK: &[u8] = br#"{"resume":"#;
 /// The longest text of that kind.
-const MOST: usize = 1 << 10;
+pub(crate) const MOST: usize = 1 << 10;
 
 /// What both sides say first on each socket.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

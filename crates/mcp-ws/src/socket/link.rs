@@ -68,6 +68,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<Counted<S>> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
+    /// The first text, for which nothing more is read than `most` bytes, frames about nothing among them.
+    #[cfg(feature = "server")]
+    pub(crate) async fn first_text(&mut self, most: usize) -> Result<Bytes, End> {
+        self.traffic.bound(Some(most));
+        let text = std::future::poll_fn(|cx| self.poll_text(cx)).await;
+        self.traffic.bound(None);
+        text
+    }
+
     pub(crate) fn new(stream: WebSocketStream<S>, role: Role, traffic: Traffic, keep_alive: Option<Duration>) -> Self {
         Self {
             stream,
