@@ -29,6 +29,9 @@ pub enum Frame {
     TooLong(Bytes),
 }
 
+/// A line that is longer shares its memory with no other.
+const ALONE: usize = 16 << 10;
+
 impl LineDecoder {
     /// A decoder for lines of at most `max` bytes, the line's end not counted.
     #[must_use]
@@ -47,6 +50,10 @@ impl LineDecoder {
             let mut line = self.buffer.split_to(self.scanned + offset);
             self.buffer.advance(1);
             self.scanned = 0;
+            if line.len() > ALONE {
+                // What comes next must not keep the memory of this one for as long as it is kept itself.
+                self.buffer = BytesMut::from(&*self.buffer);
+            }
             if std::mem::take(&mut self.skipping) {
                 continue;
             }

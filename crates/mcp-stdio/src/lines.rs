@@ -4,6 +4,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -12,7 +13,10 @@ use mcp_core::{
     client::{Duplex, IntoTransport, OneWire},
 };
 use mcp_jsonrpc::{Frame, LineDecoder};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
 
 /// A wire over a byte stream each way, one message a line: pipes, sockets, anything. Servers take it with
 /// [`mcp_core::server::serve`], clients connect over it.
@@ -31,12 +35,21 @@ pub struct Lines<R, W> {
     reader: R,
     writer: W,
     max: usize,
+    patience: Option<Duration>,
 }
 
 impl<R, W> Lines<R, W> {
     /// A wire whose lines have at most `max` bytes; a longer one is reported as such and passed over.
     pub fn new(reader: R, writer: W, max: usize) -> Self {
-        Self { reader, writer, max }
+        Self { reader, writer, max, patience: None }
+    }
+
+    /// For those that anybody can connect to: ends where the first line, or the rest of one that was begun, is waited for
+    /// longer than `patience`, and where the first one is none of this protocol. What follows the head of an HTTP request may
+    /// be a message that somebody else has put there.
+    pub(crate) fn wary(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
     }
 }
 
@@ -51,7 +64,13 @@ where
 
     fn split(self) -> (Self::Source, Self::Sink) {
         (
-            LineSource { reader: self.reader, decoder: LineDecoder::new(self.max), ended: false },
+            LineSource {
+                reader: self.reader,
+                decoder: LineDecoder::new(self.max),
+                ended: false,
+                patience: self.patience,
+                is_first: true,
+            },
             LineSink { writer: self.writer, buffer: Vec::new(), writes: Arc::default() },
         )
     }
@@ -76,6 +95,10 @@ pub struct LineSource<R> {
     reader: R,
     decoder: LineDecoder,
     ended: bool,
+    /// How long a line may take, where not everybody is trusted.
+    patience: Option<Duration>,
+    /// Whether no line has come yet.
+    is_first: bool,
 }
 
 /// At least this much is read at once.
@@ -85,14 +108,43 @@ impl<R: AsyncRead + Unpin + Send + 'static> FrameSource for LineSource<R> {
     async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.decoder.next_frame() {
-                return Ok(Some(frame));
+                return self.admit(frame).map(Some);
             }
             if self.ended {
-                return Ok(self.decoder.finish());
+                return self.decoder.finish().map(|frame| self.admit(frame)).transpose();
             }
-            let buffer = self.decoder.buffer();
-            buffer.reserve(CHUNK);
-            self.ended = self.reader.read_buf(buffer).await? == 0;
+            self.ended = self.read().await? == 0;
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> LineSource<R> {
+    async fn read(&mut self) -> io::Result<usize> {
+        let buffer = self.decoder.buffer();
+        let is_due = self.is_first || !buffer.is_empty();
+        buffer.reserve(CHUNK);
+        let read = self.reader.read_buf(buffer);
+        match self.patience.filter(|_| is_due) {
+            None => read.await,
+            Some(patience) => {
+                let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the peer has sent no whole line in time");
+                timeout(patience, read).await.map_err(late)?
+            }
+        }
+    }
+
+    fn admit(&mut self, frame: Frame) -> io::Result<Frame> {
+        if !std::mem::take(&mut self.is_first) || self.patience.is_none() {
+            return Ok(frame);
+        }
+        let start = match &frame {
+            Frame::Line(line) | Frame::TooLong(line) => line,
+            _ => return Ok(frame),
+        };
+        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start().first();
+        match start {
+            Some(b'{' | b'[') => Ok(frame),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer speaks another protocol")),
         }
     }
 }

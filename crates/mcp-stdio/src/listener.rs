@@ -56,7 +56,10 @@ impl Listener for tokio::net::UnixListener {
 
 /// Serves whoever connects to `listener`, in lines, for ever.
 ///
-/// There are at most [`Limits::sessions`](mcp_core::Limits) connections at once; further ones are closed as they come.
+/// There are at most [`Limits::sessions`](mcp_core::Limits) connections at once; further ones are closed as they come. So is
+/// one whose first line begins with neither `{` nor `[`: a browser that a web page has sent to a loopback port speaks HTTP.
+/// One that has sent no whole line, or a part of one, ends when nothing more comes for
+/// [`Limits::stall_timeout`](mcp_core::Limits).
 ///
 /// ```no_run
 /// # async fn example(server: mcp_core::Server) -> std::io::Result<()> {
@@ -69,7 +72,8 @@ pub async fn serve_listener(server: Server, listener: impl Listener) {
 }
 
 /// The same until `signal`: then nobody can connect any more, nothing more is read, what runs may finish within
-/// [`Limits::shutdown_grace`](mcp_core::Limits), and answers may take as long again to be written.
+/// [`Limits::shutdown_grace`](mcp_core::Limits), and answers may take as long again to be written. Tasks that still run then
+/// have failed ([`Server::end_tasks`]).
 pub async fn serve_listener_until(
     server: Server,
     mut listener: impl Listener,
@@ -85,7 +89,8 @@ pub async fn serve_listener_until(
             Some(ended) = connections.join_next(), if !connections.is_empty() => over(ended),
             (reader, writer, peer) = accept(&mut listener) => {
                 if connections.len() < most {
-                    let wire = Lines::new(reader, writer, server.limits().message_bytes);
+                    let limits = server.limits();
+                    let wire = Lines::new(reader, writer, limits.message_bytes).wary(limits.stall_timeout);
                     let serving = serve_until(server.clone(), wire, peer, None, ending.clone().cancelled_owned());
                     connections.spawn(serving);
                 } else {
@@ -105,6 +110,8 @@ pub async fn serve_listener_until(
     if timeout(grace.saturating_mul(2).saturating_add(LAST_WORDS), ended).await.is_err() {
         tracing::debug!("connections outlived the server's grace and were cut off");
     }
+    connections.shutdown().await;
+    server.end_tasks().await;
 }
 
 /// How long connections may take to end behind what they were given.

@@ -1,11 +1,17 @@
-use std::{future::Future, io, time::Duration};
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    task::{self, Poll, ready},
+    time::Duration,
+};
 
 use mcp_core::{
     Error, ErrorKind, Server,
     server::{Peer, serve_until as serve_wire},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     task::JoinError,
     time::timeout,
 };
@@ -28,7 +34,9 @@ pub async fn serve(server: Server) -> Result<(), Error> {
 /// A server on the process's own stdin and stdout.
 ///
 /// Pipes and sockets are read and written without threads, files and terminals in threads that nothing waits for. However
-/// serving ends, the streams are as they were found.
+/// serving ends, the streams are as they were found, but that such a thread may have read ahead, and reads once more.
+///
+/// Tasks that still run then have failed ([`Server::end_tasks`]).
 ///
 /// ```no_run
 /// # async fn example(server: mcp_core::Server) -> Result<(), mcp_core::Error> {
@@ -66,9 +74,11 @@ impl Stdio {
     }
 
     /// Whether SIGTERM and Ctrl-C end serving in good order, as [`serve_until`](Self::serve_until) does. Default: yes. A
-    /// second signal ends it at once.
+    /// second signal ends it at once, and so does the first one behind the end of stdin: a client that sends it has waited
+    /// already.
     ///
-    /// Once a process heeds them, they do not end it by themselves, even when serving is over.
+    /// Once a process heeds them, they do not end it by themselves, even when serving is over. One whose runtime waits for a
+    /// handler that blocks a thread is then ended by SIGKILL alone, or by what the application does itself about signals.
     pub const fn signals(mut self, signals: bool) -> Self {
         self.signals = signals;
         self
@@ -93,8 +103,10 @@ impl Stdio {
         server: Server,
         signal: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Error> {
-        let signals = self.signals.then(Signals::hear).transpose().map_err(failed)?;
         let (input, output, found) = streams::take(self.guard).map_err(failed)?;
+        let signals = self.signals.then(Signals::hear).transpose().map_err(failed)?;
+        let ended = CancellationToken::new();
+        let input = Ending { input, ended: ended.clone() };
         let told = CancellationToken::new();
         let told_to = told.clone().cancelled_owned();
         let ending = async move {
@@ -105,11 +117,14 @@ impl Stdio {
         };
         // Where this is awaited, as in `main`, may be another thread than the one that waits for input; in a task of the
         // runtime, no message is handed from one to the other.
-        let serving = AbortOnDropHandle::new(tokio::spawn(serve_streams(server, input, output, found, ending)));
-        match signals {
-            Some(signals) => until_signalled(serving, signals, told).await,
+        let serving = serve_streams(server.clone(), input, output, found, ending);
+        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
+        let served = match signals {
+            Some(signals) => until_signalled(serving, signals, told, ended).await,
             None => outcome(serving.await),
-        }
+        };
+        server.end_tasks().await;
+        served
     }
 }
 
@@ -122,7 +137,7 @@ impl Default for Stdio {
 /// What was found is put back behind the last use of the streams, whether this returns, panics or is dropped.
 async fn serve_streams(
     server: Server,
-    input: Input,
+    input: Ending<Input>,
     output: Output,
     found: Found,
     ending: impl Future<Output = ()> + Send,
@@ -135,19 +150,41 @@ async fn until_signalled(
     mut serving: AbortOnDropHandle<Result<(), Error>>,
     mut signals: Signals,
     told: CancellationToken,
+    ended: CancellationToken,
 ) -> Result<(), Error> {
     tokio::select! {
         served = &mut serving => return outcome(served),
         () = signals.next() => told.cancel(),
     }
-    tokio::select! {
-        served = &mut serving => return outcome(served),
-        () = signals.next() => tracing::debug!("a second signal cut off what still ran"),
+    // A client that has closed stdin, and waited, is about to kill.
+    if !ended.is_cancelled() {
+        tokio::select! {
+            served = &mut serving => return outcome(served),
+            () = signals.next() => {}
+        }
     }
+    tracing::debug!("a signal cut off what still ran");
     serving.abort();
     // The streams are put back by then, unless a handler blocks the thread.
     let _ = timeout(LAST_WORDS, serving).await;
     Ok(())
+}
+
+/// An input that tells when it has ended.
+struct Ending<R> {
+    input: R,
+    ended: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Ending<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let filled = into.filled().len();
+        let read = ready!(Pin::new(&mut self.input).poll_read(cx, into));
+        if read.is_err() || into.filled().len() == filled {
+            self.ended.cancel();
+        }
+        Poll::Ready(read)
+    }
 }
 
 fn outcome(served: Result<Result<(), Error>, JoinError>) -> Result<(), Error> {

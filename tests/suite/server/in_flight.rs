@@ -209,3 +209,25 @@ async fn a_ping_that_a_layer_holds_up_displaces_nothing() {
     assert_eq!(text(results[0]), "echoed");
     peer.end().await.unwrap();
 }
+
+/// Where everything waits, pings are no way around what may wait.
+#[tokio::test(start_paused = true)]
+async fn pings_that_a_layer_holds_up_are_bounded() {
+    let later = tower::util::MapFutureLayer::new(|answer| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        answer.await
+    });
+    let limits = Limits::default().in_flight(2).waiting(3);
+    let server = mcp_core::Server::builder(mcp_core::implementation!()).limits(limits).layer(later).build();
+    let mut peer = Peer::memory(server);
+    for id in 0..20 {
+        peer.say(&ping(id)).await;
+    }
+    let mut refused = 0;
+    for _ in 0..20 {
+        refused += u32::from(peer.hear().await["error"]["code"] == -32603);
+    }
+    // Two and three that run, and three that wait.
+    assert_eq!(refused, 20 - (2 + 3 + 3));
+    peer.end().await.unwrap();
+}

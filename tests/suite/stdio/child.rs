@@ -122,3 +122,31 @@ async fn a_child_that_is_killed_is_started_again_and_one_that_is_disconnected_is
         assert_eq!(tail.lines().len(), 4, "{revision}");
     }
 }
+
+/// A server that has closed its stdout puts away what it has to, and whoever comes next finds its place free.
+#[tokio::test]
+async fn a_child_is_started_again_once_the_one_before_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("lock").display().to_string();
+    let script = format!("mkdir {lock} || {{ echo busy >&2; exit 1; }}\necho started >&2\n{}", answer(0, DISCOVERED))
+        + &format!("exec 1>&-; sleep 1.5; rmdir {lock}; echo saved >&2");
+    let backoff = Backoff::new().first(Duration::from_millis(10)).most(Duration::from_millis(10)).tries(3);
+    let child = shell(&script).keep_stderr(1 << 10).restart(backoff);
+    let tail = child.stderr_tail();
+    let client = soon("a client", Client::connect(child)).await.unwrap();
+    until("it was started again", async || tail.lines().len() >= 3).await;
+    assert_eq!(tail.lines()[..3], ["started", "saved", "started"]);
+    client.disconnect().await;
+}
+
+/// What it has started writes on and on, and is not who was spoken to.
+#[tokio::test]
+async fn a_child_that_is_gone_is_noticed_though_its_stdout_goes_on() {
+    let noise = "(while echo noise; do sleep 0.1; done) & exit 3";
+    let client = soon("a client", Client::connect(shell(&(answer(0, DISCOVERED) + noise)))).await.unwrap();
+    let called = std::time::Instant::now();
+    let error = soon("an end", client.call::<i64>("a", json!({}))).await.unwrap_err();
+    assert!(error.to_string().contains("exit status: 3"), "{error}");
+    assert!(called.elapsed() < Duration::from_secs(5), "{:?}", called.elapsed());
+    client.disconnect().await;
+}

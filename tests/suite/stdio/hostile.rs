@@ -4,6 +4,7 @@
 use std::{
     fs,
     process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,9 @@ use crate::{
 
 const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
 const DONE: &str = r#"{"content":[{"type":"text","text":"done"}]}"#;
+
+/// The longest line that was heard.
+static HEARD: AtomicUsize = AtomicUsize::new(0);
 
 /// In the environment of a child and of all that it starts.
 const MARK: &str = "MCP_HOSTILE_CHILD";
@@ -61,7 +65,9 @@ fn script(case: &str) -> String {
 fn child(case: &str) -> Child {
     let child = shell(&script(case)).env(MARK, std::process::id().to_string());
     match case {
-        "floods stderr, which is heard" => child.on_stderr(|line| assert!(line.len() <= 64 << 10)),
+        "floods stderr, which is heard" => child.on_stderr(|line| {
+            HEARD.fetch_max(line.len(), Ordering::SeqCst);
+        }),
         "floods stderr, which is passed on" => child,
         _ => child.keep_stderr(64 << 10),
     }
@@ -89,7 +95,11 @@ fn check(case: &str, said: Result<String, Error>) {
             let told = error.to_string();
             assert!(told.contains("exit status: 3") && told.contains("cannot start"), "{told}");
         }
-        (_, said) => assert_eq!(said.unwrap(), "done"),
+        (_, said) => {
+            assert_eq!(said.unwrap(), "done");
+            let heard = if case.ends_with("heard") { 32_000 } else { 0 };
+            assert_eq!(HEARD.load(Ordering::SeqCst), heard);
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     http::soon,
-    server::{call, ping, until},
+    server::{call, gauge, ping, until},
 };
 
 /// A listener on a free port, and what ends it.
@@ -97,6 +97,45 @@ async fn connections_are_bounded() {
     drop(second);
     until("there is room for another one", async || !asked(&mut serving.connect().await, &ping(3)).await.is_empty())
         .await;
+}
+
+/// What a web page has a browser post to the port of a local server.
+#[tokio::test]
+async fn what_follows_the_head_of_an_http_request_is_not_heeded() {
+    let server = everything_server::server();
+    let serving = tcp(server.clone()).await;
+    let body = call(1, "sleep", json!({ "ms": 3_600_000 }));
+    let head = "POST / HTTP/1.1\r\nOrigin: https://evil.example\r\nContent-Type: text/plain\r\n\r\n";
+    for first in [head, "GET / HTTP/1.1\r\n", "\u{feff}x\r\n", "\x16\x03\x01\n"] {
+        let mut connection = serving.connect().await;
+        assert_eq!(asked(&mut connection, &format!("{first}{body}")).await, "", "{first}");
+    }
+    assert_eq!(gauge(&server).await, (0, 0), "nothing ever ran");
+    for first in ["", "\r\n", "\u{feff} \t"] {
+        assert!(asked(&mut serving.connect().await, &format!("{first}{}", ping(1))).await.contains(r#""id":1"#));
+    }
+    // Behind the first line, one that cannot be read is answered.
+    let mut connection = serving.connect().await;
+    asked(&mut connection, &ping(1)).await;
+    assert!(asked(&mut connection, "Host: x").await.contains("-32700"));
+}
+
+/// Those that say nothing, or not all of it, take nobody's place.
+#[tokio::test]
+async fn a_line_that_does_not_come_is_not_waited_for() {
+    let limits = Limits::default().sessions(2).stall_timeout(Duration::from_millis(100));
+    let serving = tcp(everything_server::server_with(limits)).await;
+    let (mut silent, mut slow) = (serving.connect().await, serving.connect().await);
+    slow.write_all(ping(1).as_bytes()).await.unwrap();
+    let mut rest = String::new();
+    for connection in [&mut silent, &mut slow] {
+        let _ = soon("its end", connection.read_to_string(&mut rest)).await;
+    }
+    assert_eq!(rest, "");
+    let mut idle = serving.connect().await;
+    assert!(asked(&mut idle, &ping(2)).await.contains(r#""id":2"#));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(asked(&mut idle, &ping(3)).await.contains(r#""id":3"#), "whoever has nothing to say is left alone");
 }
 
 /// A server that stops takes nobody any more, and answers what runs.

@@ -12,6 +12,7 @@ mod guard;
 mod hostile;
 #[cfg(unix)]
 mod http_over_unix;
+mod lines;
 mod listener;
 #[cfg(unix)]
 mod signals;

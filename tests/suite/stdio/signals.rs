@@ -60,6 +60,19 @@ fn c036_a_second_signal_ends_it_at_once() {
     assert_eq!(stdout, "afterwards\n", "the streams are put back, and the call is not answered");
 }
 
+/// The order of the specification: a client closes stdin, waits, and then tells the server to end. It would kill it next.
+#[test]
+fn a_signal_behind_the_end_of_stdin_ends_it_at_once() {
+    let (mut process, stdin) = running("returned", 3_600_000);
+    drop(stdin);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(process.0.try_wait().unwrap().is_none(), "what runs may finish");
+    signal(&process, Signal::TERM);
+    let (ok, stdout, _) = process.end();
+    assert!(ok);
+    assert_eq!(stdout, "afterwards\n", "the streams are put back, and the call is not answered");
+}
+
 /// An application that has its own way with signals keeps it.
 #[test]
 fn signals_are_left_alone_where_that_is_wanted() {

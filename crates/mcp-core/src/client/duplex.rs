@@ -141,6 +141,10 @@ impl<C: Connector> Duplex<C> {
 impl<C: Connector> Transport for Duplex<C> {
     fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
+            // It ends in order, for which the connector may wait.
+            if let Some(old) = self.link() {
+                old.end();
+            }
             let wire = self.connector.connect().await?;
             let link = Arc::new(Link {
                 outbox: Mailbox::new(&self.limits),
@@ -193,9 +197,7 @@ impl<C: Connector> Transport for Duplex<C> {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some(link) = lock(&self.link).take() else { return };
-            // The driver writes what is queued, and closes the wire.
-            link.outbox.close();
-            link.fail_pending();
+            link.end();
             let driver = lock(&link.driver).take();
             if let Some(driver) = driver {
                 // It ends by itself; that it was aborted is as good.
@@ -208,8 +210,7 @@ impl<C: Connector> Transport for Duplex<C> {
 impl<C> Drop for Duplex<C> {
     fn drop(&mut self) {
         if let Some(link) = lock(&self.link).take() {
-            link.outbox.close();
-            link.fail_pending();
+            link.end();
         }
     }
 }
@@ -251,6 +252,11 @@ impl Link {
         if let Some(driver) = lock(&self.driver).take() {
             driver.abort();
         }
+        self.end();
+    }
+
+    /// Nothing more is asked; the driver writes what is queued, and closes the wire.
+    fn end(&self) {
         self.outbox.close();
         self.fail_pending();
     }

@@ -107,7 +107,7 @@ pub async fn serve_until<W: Wire>(
         read = &mut reading => match &read {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => (read, Ok(())),
             // What is queued may still be written, but whoever reads nothing does not hold the server.
-            _ => (read, timeout(grace, writing).await.unwrap_or(Ok(()))),
+            _ => (read, timeout(grace, writing).await.unwrap_or_else(|_| lost())),
         },
         written = &mut writing => (Ok(()), written),
     };
@@ -122,6 +122,12 @@ pub async fn serve_until<W: Wire>(
         (Ok(()), None) => CloseReason::Peer,
     });
     ended
+}
+
+/// Its peer does not take what it was told last, and nobody waits for that any longer.
+fn lost() -> io::Result<()> {
+    tracing::debug!("a connection ended with messages that its peer did not take");
+    Ok(())
 }
 
 /// With the connection its session ends, whatever its handlers have left running.
@@ -365,8 +371,7 @@ impl Connection {
         if self.in_flight().contains(&request.id) || self.waiting.iter().any(|(waiting, _)| waiting.id == request.id) {
             let why = "a request with this id is running";
             self.refuse(request, Fault::InvalidRequest(why.into()), &to);
-        } else if Ping::is(&request) || self.tasks.len() < limits.in_flight {
-            // Whether the server is alive shows at once, however much it has to do.
+        } else if self.tasks.len() < limits.in_flight || self.takes_at_once(&request) {
             self.start(request, to).await;
         } else if self.waiting.len() < limits.waiting && self.waiting_bytes < limits.queue_bytes {
             self.waiting_bytes += request.size();
@@ -374,6 +379,12 @@ impl Connection {
         } else {
             self.refuse(request, Fault::Busy, &to);
         }
+    }
+
+    /// Whether the server is alive shows at once, however much it has to do; unless something holds up the pings as well.
+    fn takes_at_once(&self, request: &Request) -> bool {
+        let limits = self.server.limits();
+        Ping::is(request) && self.tasks.len() < limits.in_flight.saturating_add(limits.waiting)
     }
 
     /// Polls a call once before it gets a task of its own: most are answered by then.

@@ -19,7 +19,10 @@ use mcp_core::{
 use process::{Life, Started};
 use stderr::LastWords;
 pub use stderr::StderrTail;
-use tokio::{process::Command, sync::watch};
+use tokio::{
+    process::Command,
+    sync::{Mutex, OwnedMutexGuard, watch},
+};
 pub use wire::{ChildSink, ChildSource, ChildWire};
 
 use crate::Lines;
@@ -29,7 +32,9 @@ use crate::Lines;
 /// It inherits the environment unless told otherwise, and what it writes to stderr appears on this process's own. When
 /// the client disconnects or is dropped, its stdin is closed; after 2 s it gets SIGTERM, and 3 s later SIGKILL. On Unix it
 /// has a process group of its own, and the signals go to all of that, so that a wrapper such as `npx` or `sh -c` leaves
-/// nothing behind but what has left the group. On Windows it has a job, which ends as a whole; there is no SIGTERM. An error of a connection that it has ended tells its exit status and the last lines of its stderr.
+/// nothing behind but what has left the group. On Windows it has a job, which ends as a whole, and with this process; there
+/// is no SIGTERM. When this process is killed on Unix, its stdin ends, and that is all. An error of a connection that it has
+/// ended tells its exit status and the last lines of its stderr.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_core::Error> {
@@ -54,6 +59,8 @@ pub struct Child {
     restart: Option<Backoff>,
     max_line: usize,
     life: watch::Sender<Life>,
+    /// Whoever holds it is the one process that runs.
+    place: Arc<Mutex<()>>,
 }
 
 /// What hears a line.
@@ -74,6 +81,7 @@ impl Child {
             restart: None,
             max_line: Limits::default().message_bytes,
             life: watch::Sender::new(Life::default()),
+            place: Arc::default(),
         }
     }
 
@@ -205,9 +213,9 @@ impl Child {
         resolve::resolve(which::sys::RealSys, &self.program, path.map(|(_, path)| path.as_os_str()))
     }
 
-    fn spawn(&self) -> io::Result<ChildWire> {
+    fn spawn(&self, place: OwnedMutexGuard<()>) -> io::Result<ChildWire> {
         let started = Started::new(self.command())?;
-        let (process, stdin, stdout, stderr) = started.watch(self.life.clone());
+        let (process, stdin, stdout, stderr) = started.watch(self.life.clone(), place);
         let last_words = LastWords::listen(stderr, self.on_stderr.clone(), self.tail.clone());
         Ok(ChildWire { lines: Lines::new(stdout, stdin, self.max_line), process, last_words })
     }
@@ -216,12 +224,15 @@ impl Child {
 impl Connector for Child {
     type Wire = ChildWire;
 
+    /// Starts it, once the one before it is gone: both may want the same lock, or the same port.
     fn connect(&self) -> BoxFuture<'_, Result<ChildWire, Error>> {
-        let spawned = self.spawn().map_err(|error| {
-            let program = self.program.to_string_lossy();
-            Error::caused(ErrorKind::TransportError, format!("`{program}` could not be started"), error)
-        });
-        Box::pin(std::future::ready(spawned))
+        Box::pin(async {
+            let place = self.place.clone().lock_owned().await;
+            self.spawn(place).map_err(|error| {
+                let program = self.program.to_string_lossy();
+                Error::caused(ErrorKind::TransportError, format!("`{program}` could not be started"), error)
+            })
+        })
     }
 
     fn agreed(&self) {
@@ -238,6 +249,8 @@ impl IntoTransport for Child {
 
     fn into_transport(mut self, limits: &Limits) -> Result<Self::Transport, Error> {
         self.max_line = limits.message_bytes;
+        // That of a clone is another server.
+        self.place = Arc::default();
         Ok(Duplex::new(self, limits))
     }
 }

@@ -4,7 +4,7 @@ use std::{io, process::ExitStatus, time::Duration};
 
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
-    sync::{mpsc, watch},
+    sync::{OwnedMutexGuard, mpsc, watch},
     time::{sleep, timeout},
 };
 
@@ -57,8 +57,12 @@ impl Started {
         }
     }
 
-    pub(super) fn watch(self, life: watch::Sender<Life>) -> (Process, ChildStdin, ChildStdout, ChildStderr) {
-        (Process::watch(self.child, life), self.stdin, self.stdout, self.stderr)
+    pub(super) fn watch(
+        self,
+        life: watch::Sender<Life>,
+        place: OwnedMutexGuard<()>,
+    ) -> (Process, ChildStdin, ChildStdout, ChildStderr) {
+        (Process::watch(self.child, life, place), self.stdin, self.stdout, self.stderr)
     }
 }
 
@@ -91,10 +95,12 @@ pub(super) struct Process {
     /// Tells the task that watches to kill.
     kill: mpsc::Sender<()>,
     group: Group,
+    /// The next one is started once this is let go.
+    _place: OwnedMutexGuard<()>,
 }
 
 impl Process {
-    fn watch(mut child: Child, life: watch::Sender<Life>) -> Self {
+    fn watch(mut child: Child, life: watch::Sender<Life>, place: OwnedMutexGuard<()>) -> Self {
         let group = Group::of(&child);
         let (exited, exit) = watch::channel(None);
         let (kill, mut killed) = mpsc::channel(1);
@@ -121,7 +127,7 @@ impl Process {
                 });
             }
         });
-        Self { exit: Exit(exit), kill, group }
+        Self { exit: Exit(exit), kill, group, _place: place }
     }
 
     pub(super) fn exit(&self) -> Exit {

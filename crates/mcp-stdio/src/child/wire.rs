@@ -5,7 +5,7 @@ use mcp_core::{FrameSink, FrameSource, Wire};
 use mcp_jsonrpc::Frame;
 use tokio::{
     process::{ChildStdin, ChildStdout},
-    time::timeout,
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{
@@ -29,7 +29,7 @@ impl Wire for ChildWire {
 
     fn split(self) -> (Self::Source, Self::Sink) {
         let (lines, sink) = self.lines.split();
-        let source = ChildSource { lines, exit: self.process.exit(), last_words: self.last_words };
+        let source = ChildSource { lines, exit: self.process.exit(), until: None, last_words: self.last_words };
         (source, ChildSink { lines: Some(sink), process: self.process })
     }
 }
@@ -39,10 +39,12 @@ impl Wire for ChildWire {
 pub struct ChildSource {
     lines: LineSource<ChildStdout>,
     exit: Exit,
+    /// Until when is read, once it has exited.
+    until: Option<Instant>,
     last_words: LastWords,
 }
 
-/// How long an exit may come behind the end of stdout, and the rest of stderr behind that.
+/// How long an exit and the rest of stderr may come behind the end of stdout, and the rest of stdout behind an exit.
 const CLOSE_BEHIND: Duration = Duration::from_millis(500);
 
 impl FrameSource for ChildSource {
@@ -55,22 +57,23 @@ impl FrameSource for ChildSource {
                 None => Err(self.ended().await),
             },
             // What it has started may hold its stdout open, and is not who was spoken to.
-            _ = self.exit.clone().status() => match timeout(CLOSE_BEHIND, self.lines.next()).await {
-                Ok(frame) => match frame? {
-                    Some(frame) => Ok(Some(frame)),
-                    None => Err(self.ended().await),
-                },
-                Err(_) => Err(self.ended().await),
-            },
+            () = gone(self.exit.clone(), &mut self.until) => Err(self.ended().await),
         }
     }
 }
 
+/// Waits until it has exited, and its stdout has had its time since.
+async fn gone(exit: Exit, until: &mut Option<Instant>) {
+    exit.status().await;
+    sleep_until(*until.get_or_insert_with(|| Instant::now() + CLOSE_BEHIND)).await;
+}
+
 impl ChildSource {
     async fn ended(&self) -> io::Error {
-        let exited = timeout(CLOSE_BEHIND, self.exit.clone().status()).await.ok().flatten();
-        let words = timeout(CLOSE_BEHIND, self.last_words.clone().all()).await;
-        let words = words.unwrap_or_else(|_| self.last_words.so_far());
+        let exited = timeout(CLOSE_BEHIND, self.exit.clone().status());
+        let words = timeout(CLOSE_BEHIND, self.last_words.clone().all());
+        let (exited, words) = tokio::join!(exited, words);
+        let (exited, words) = (exited.ok().flatten(), words.unwrap_or_else(|_| self.last_words.so_far()));
         let (kind, how) = match exited {
             None => (io::ErrorKind::UnexpectedEof, "the server closed its stdout".to_owned()),
             Some(status) if status.success() => (io::ErrorKind::UnexpectedEof, format!("the server ended ({status})")),

@@ -84,6 +84,15 @@ async fn a_store_that_hangs_holds_up_no_end() {
 }
 
 #[tokio::test]
+async fn a_listener_that_ends_ends_its_servers_tasks() {
+    let (server, listener) = (waiting(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let id = begin(&server, "waits").await;
+    mcp_stdio::serve_listener_until(server.clone(), listener, async {}).await;
+    let task = get(&server, &id).await;
+    assert!(has_ended(&task), "{task}");
+}
+
+#[tokio::test]
 async fn a_server_that_stops_over_http_ends_its_tasks() {
     let (server, listener) = (waiting(), TcpListener::bind("127.0.0.1:0").await.unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
