@@ -34,7 +34,8 @@ pub async fn serve(server: Server) -> Result<(), Error> {
 /// A server on the process's own stdin and stdout.
 ///
 /// Pipes and sockets are read and written without threads, files and terminals in threads that nothing waits for. However
-/// serving ends, the streams are as they were found, but that such a thread may have read ahead, and reads once more.
+/// serving ends, the streams are as they were found, but for what was read ahead, and that off Unix such a thread reads once
+/// more.
 ///
 /// Tasks that still run then have failed ([`Server::end_tasks`]).
 ///

@@ -9,6 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Signals {
     #[cfg(unix)]
     kinds: [Signal; 2],
+    #[cfg(windows)]
+    ctrl_c: tokio::signal::windows::CtrlC,
 }
 
 #[cfg(unix)]
@@ -27,15 +29,13 @@ impl Signals {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 impl Signals {
     pub(crate) fn hear() -> io::Result<Self> {
-        Ok(Self {})
+        tokio::signal::windows::ctrl_c().map(|ctrl_c| Self { ctrl_c })
     }
 
     pub(crate) async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await
-        }
+        let _ = self.ctrl_c.recv().await;
     }
 }

@@ -4,9 +4,11 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, PipeReader, PipeWriter, Read, Write},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    pin::Pin,
     sync::mpsc,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -15,7 +17,10 @@ use rustix::{
     fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat},
     stdio::{dup2_stdin, dup2_stdout},
 };
-use tokio::net::{UnixStream, unix::pipe};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::{UnixStream, unix::pipe},
+};
 
 use super::{Input, Output, thread};
 
@@ -46,7 +51,7 @@ impl Found {
             FileType::Socket => socket(fd.try_clone()?).map(|socket| Input(Box::new(socket))),
             _ => Err(io::ErrorKind::Unsupported.into()),
         };
-        waited_for.or_else(|_| Ok(Input(Box::new(thread::Reader::new(Waiting(fd.try_clone()?.into()))?))))
+        waited_for.or_else(|_| Attended::new(fd.try_clone()?.into()).map(|input| Input(Box::new(input))))
     }
 
     pub(super) fn output(&self) -> io::Result<Output> {
@@ -138,9 +143,42 @@ impl Waiting {
     }
 }
 
-impl Read for Waiting {
+/// An input that a thread reads for as long as this is there: what comes later is somebody else's.
+struct Attended {
+    reader: thread::Reader,
+    _here: PipeWriter,
+}
+
+impl Attended {
+    fn new(file: File) -> io::Result<Self> {
+        let (gone, here) = io::pipe()?;
+        let reader = thread::Reader::new(Attending { waiting: Waiting(file), gone })?;
+        Ok(Self { reader, _here: here })
+    }
+}
+
+impl AsyncRead for Attended {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+/// The thread's part.
+struct Attending {
+    waiting: Waiting,
+    /// It ends with the other part.
+    gone: PipeReader,
+}
+
+impl Read for Attending {
+    /// Ends where nobody is there any more who would hear of it.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.wait(PollFlags::IN, |file| file.read(buf))
+        let mut both = [PollFd::new(&self.waiting.0, PollFlags::IN), PollFd::new(&self.gone, PollFlags::IN)];
+        poll(&mut both, None)?;
+        if !both[1].revents().is_empty() {
+            return Ok(0);
+        }
+        self.waiting.wait(PollFlags::IN, |file| file.read(buf))
     }
 }
 
@@ -151,5 +189,34 @@ impl Write for Waiting {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// As at a terminal, where the process may serve again, or ask the user something.
+    #[tokio::test]
+    async fn what_comes_once_nobody_reads_is_left_to_whoever_reads_next() {
+        let (from, mut into) = io::pipe().unwrap();
+        let from = File::from(OwnedFd::from(from));
+        let mut input = Attended::new(from.try_clone().unwrap()).unwrap();
+        into.write_all(b"one").unwrap();
+        let mut read = [0; 3];
+        input.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"one");
+        // The thread waits for more.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(input);
+        into.write_all(b"two").unwrap();
+        drop(into);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut next = Attended::new(from).unwrap();
+        let mut rest = String::new();
+        next.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, "two");
     }
 }
