@@ -4,7 +4,8 @@ use bytes::{Buf, Bytes, BytesMut};
 ///
 /// Fill [`buffer`](Self::buffer), then take frames with [`next_frame`](Self::next_frame) until there is none; at the end of
 /// the stream, [`finish`](Self::finish) hands out a last line that no newline ended. Lines end at LF or CR LF; blank
-/// ones are skipped, also behind a byte order mark. Bytes are cut before anything is decoded, so that a character may lie across two reads.
+/// ones are skipped, also behind a byte order mark. Bytes are cut before anything is decoded, so that a character may lie
+/// across two reads.
 ///
 /// Memory is bounded by the cap and one read: an over-long line is reported once and its bytes are dropped as they
 /// come, up to its newline.

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::server::requests::Requests;
 
 /// A listener whose connections write small answers at once, and end when their peer reads nothing for long, or sends
-/// no whole request.
+/// no whole head of a request.
 pub(super) struct Patient<L> {
     pub(super) listener: L,
     pub(super) patience: Duration,

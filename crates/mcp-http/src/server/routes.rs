@@ -197,9 +197,11 @@ impl Routes {
     }
 }
 
-/// Serves any router on `listener` for ever: a TCP listener, with `TCP_NODELAY`, or a Unix one, or any other. A connection whose peer reads nothing of an answer for
-/// [`Limits::stall_timeout`] ends, and so does one that is answering nothing and gets no whole head of a request for as
-/// long.
+/// Serves any router on `listener` for ever: a TCP listener, with `TCP_NODELAY`, or a Unix one, or any other.
+///
+/// A connection whose peer reads nothing of an answer for [`Limits::stall_timeout`] ends, and so does one that is answering
+/// nothing and gets no whole head of a request for as long. A layer finds no `ConnectInfo` of the peer's address: for
+/// that, give the router to `axum::serve`.
 ///
 /// ```no_run
 /// # #[cfg(unix)]
