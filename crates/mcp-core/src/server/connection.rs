@@ -383,8 +383,7 @@ impl Connection {
 
     /// Whether the server is alive shows at once, however much it has to do; unless something holds up the pings as well.
     fn takes_at_once(&self, request: &Request) -> bool {
-        let limits = self.server.limits();
-        Ping::is(request) && self.tasks.len() < limits.in_flight.saturating_add(limits.waiting)
+        Ping::is(request) && self.tasks.len() < self.server.limits().in_flight.saturating_mul(2)
     }
 
     /// Polls a call once before it gets a task of its own: most are answered by then.
