@@ -10,6 +10,22 @@ use mcp_jsonrpc::{Bytes, Frame};
 
 use crate::mailbox::Mailbox;
 
+/// Where something to read is always at hand, writing and the tasks of calls have a turn after so many messages.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(u64);
+
+impl Turns {
+    const MESSAGES: u64 = 64;
+
+    /// Before each message that is read.
+    pub(crate) async fn next(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(Self::MESSAGES) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// A wire that both sides share for all their messages: stdio, WebSocket, memory, any byte stream in lines.
 ///
 /// Both roles drive it with the same loop, so a new wire needs no more than this.

@@ -392,9 +392,6 @@ async fn discard(source: &mut impl FrameSource) {
     std::future::pending().await
 }
 
-/// Where something to read is always at hand, writing has a turn after so many messages.
-const TURN: u64 = 64;
-
 /// How long a server that takes nothing any more may go on saying something.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -406,12 +403,9 @@ async fn overdue(link: &Link) {
 }
 
 async fn read(link: &Link, source: &mut impl FrameSource, inbox: &Inbox) -> io::Error {
-    let mut read = 0_u64;
+    let mut turns = wire::Turns::default();
     loop {
-        read += 1;
-        if read.is_multiple_of(TURN) {
-            tokio::task::yield_now().await;
-        }
+        turns.next().await;
         match source.next().await {
             Ok(Some(frame)) => link.on_frame(frame, inbox).await,
             Ok(None) => return io::ErrorKind::UnexpectedEof.into(),

@@ -197,9 +197,6 @@ fn is_over(over: Option<&AtomicBool>) {
     }
 }
 
-/// Where something to read is always at hand, writing and the tasks of calls have a turn after so many messages.
-const TURN: u64 = 64;
-
 /// What the loop waits for.
 enum Event {
     Frame(Frame),
@@ -256,12 +253,9 @@ impl Connection {
     }
 
     async fn read_to_end(&mut self, source: &mut impl FrameSource) -> io::Result<()> {
-        let mut read = 0_u64;
+        let mut turns = wire::Turns::default();
         loop {
-            read += 1;
-            if read.is_multiple_of(TURN) {
-                tokio::task::yield_now().await;
-            }
+            turns.next().await;
             match self.event(source).await? {
                 Event::Frame(frame) => self.on_frame(frame).await,
                 Event::Finished => self.start_waiting().await,
