@@ -2,23 +2,30 @@
 //!
 //! Steps 2 to 4 are called from here; `respond.rs` beside this file calls 5 to 10 with what they made.
 
-use std::time::Duration;
+use std::{
+    future::{Future, ready},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     body::{Body, HttpBody},
     response::Response,
 };
+use futures_util::future::{Either, poll_immediate};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mcp_core::{Arrival, Era, Limits, Reply, Revision};
-use mcp_jsonrpc::{Bytes, Inbound, Message};
-use tokio::time::timeout;
+use mcp_core::{Arrival, BoxFuture, Era, Exchange, Limits, Reply, Revision, server::Peer};
+use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message};
+use tokio::time::{error::Elapsed, timeout};
 
 use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
         accept_header::{self, Wanted},
-        legacy, mirror, peer,
+        legacy, mirror,
+        peer::{self, Head},
         refusal::Refusal,
         reply, respond,
         routes::Endpoint,
@@ -44,53 +51,80 @@ pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Respo
     }
 }
 
-async fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> Response {
+/// No future here holds an exchange, or what only sessions need: each is moved as a whole, several times a request.
+fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> impl Future<Output = Response> {
+    match begin(endpoint, parts, wanted, body) {
+        Begun::Done(response) => Either::Left(ready(response)),
+        Begun::Call(exchange) => Either::Right(Either::Left(respond::respond(endpoint, wanted, exchange))),
+        Begun::Session(answer) => Either::Right(Either::Right(answer)),
+    }
+}
+
+/// What a message comes to.
+#[expect(clippy::large_enum_variant, reason = "it is matched where it is returned, and kept nowhere")]
+enum Begun<'a> {
+    /// It is answered.
+    Done(Response),
+    /// A call that belongs to no session.
+    Call(Exchange),
+    /// What a session has to answer.
+    Session(BoxFuture<'a, Response>),
+}
+
+fn begin(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> Begun<'_> {
     let server = &endpoint.server;
     let (peer, head) = peer::of(parts);
-    let headers = &head.0.headers;
-    let version = single::text(headers, &MCP_PROTOCOL_VERSION);
+    let version = single::text(&head.0.headers, &MCP_PROTOCOL_VERSION);
     let arrival = Arrival::http(version).of(&peer);
     let sessions = endpoint.sessions.as_ref().filter(|_| !names_modern(version));
     let arrival = if sessions.is_some() { arrival.joining() } else { arrival };
-    match server.decode(body) {
-        Inbound::One(Message::Request(request)) => {
+    Begun::Done(match (server.decode(body), sessions) {
+        (Inbound::One(Message::Request(request)), _) => {
             let exchange = server.accept(request, arrival).and_then(|exchange| {
                 let refused = |fault| server.refuse(&exchange, fault);
-                mirror::check(headers, &exchange).map_err(refused).map(|()| exchange)
+                mirror::check(&head.0.headers, &exchange).map_err(refused).map(|()| exchange)
             });
-            match exchange {
-                Ok(exchange) => match sessions.filter(|_| exchange.revision().era() == Era::Legacy) {
-                    Some(sessions) => legacy::request(sessions, headers, &peer, wanted, exchange).await,
-                    None => respond::respond(endpoint, wanted, exchange).await,
-                },
-                Err(reply) => respond::at_once(server, wanted, &reply),
+            match (exchange, sessions) {
+                (Ok(exchange), Some(sessions)) if exchange.revision().era() == Era::Legacy => {
+                    return Begun::Session(Box::pin(legacy::request(sessions, head, peer, wanted, exchange)));
+                }
+                (Ok(exchange), _) => return Begun::Call(exchange),
+                (Err(reply), _) => respond::at_once(server, wanted, &reply),
             }
         }
-        Inbound::One(message) if sessions.is_some() => match sessions {
-            Some(sessions) => legacy::message(sessions, headers, &peer, &message).await,
-            None => accepted(),
-        },
-        Inbound::One(message @ Message::Notification(_)) => {
+        (Inbound::One(message), Some(sessions)) => {
+            return Begun::Session(Box::pin(legacy::message(sessions, head, peer, message)));
+        }
+        (Inbound::One(message @ Message::Notification(_)), None) => {
             server.heed(&message, &arrival);
             match server.check_version(version) {
                 Ok(()) => accepted(),
                 Err(fault) => reply::reply(server, &Reply::refusal(None, Revision::LATEST, fault)),
             }
         }
-        Inbound::One(_) => Refusal::NoSessionForResponse.answer(None),
-        Inbound::Batch(items) if sessions.is_some() => match sessions {
-            Some(sessions) => legacy::batch(sessions, headers, &peer, wanted, items).await,
-            None => accepted(),
-        },
-        Inbound::Batch(items) => {
-            let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-            match server.answer_batch(items, arrival).await {
-                Some(body) => respond::frame(server, wanted, status, body),
-                None => accepted(),
-            }
+        (Inbound::One(_), None) => Refusal::NoSessionForResponse.answer(None),
+        (Inbound::Batch(items), Some(sessions)) => {
+            return Begun::Session(Box::pin(legacy::batch(sessions, head, peer, wanted, items)));
         }
-        Inbound::Malformed(malformed) => reply::reply(server, &server.malformed(malformed, &arrival)),
+        (Inbound::Batch(items), None) => return Begun::Session(Box::pin(batch(endpoint, head, peer, wanted, items))),
+        (Inbound::Malformed(malformed), _) => reply::reply(server, &server.malformed(malformed, &arrival)),
         _ => accepted(),
+    })
+}
+
+async fn batch(
+    endpoint: &Endpoint,
+    head: Arc<Head>,
+    peer: Peer,
+    wanted: Wanted,
+    items: Vec<Result<Message, Malformed>>,
+) -> Response {
+    let server = &endpoint.server;
+    let arrival = Arrival::http(single::text(&head.0.headers, &MCP_PROTOCOL_VERSION)).of(&peer);
+    let status = if server.takes_batches(&arrival) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    match server.answer_batch(items, arrival).await {
+        Some(body) => respond::frame(server, wanted, status, body),
+        None => accepted(),
     }
 }
 
@@ -124,7 +158,7 @@ pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> R
         }
         return Err(Refusal::TooLarge(most));
     }
-    match timeout(patience, Limited::new(&mut body, most).collect()).await {
+    match in_time(patience, Limited::new(&mut body, most).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             linger(body, most).await;
@@ -132,6 +166,15 @@ pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> R
         }
         Ok(Err(_)) => Err(Refusal::BrokenOff),
         Err(_) => Err(Refusal::TooSlow),
+    }
+}
+
+/// What `work` comes to within `patience`. No timer is made for what is there at once, as most bodies are.
+async fn in_time<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+    let mut work = pin!(work);
+    match poll_immediate(&mut work).await {
+        Some(done) => Ok(done),
+        None => timeout(patience, work).await,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Server path 11 of 11 (HTTP): a call runs and its answer leaves, as JSON from within the connection's own task, or as a stream from the first notification on. Before: `crates/mcp-jsonrpc/src/encode.rs`.
 
-use std::{pin::pin, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc};
 
 use axum::response::Response;
+use futures_util::future::poll_immediate;
 use http::StatusCode;
 use mcp_core::{
     Exchange, Reply, Server,
@@ -14,23 +15,28 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
 
-/// Runs a call. Dropping the future, as hyper does when the client goes, cancels it.
-pub(super) async fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: Exchange) -> Response {
+/// Runs a call. Dropping the future, as hyper does when the client goes, cancels it. It does not hold the exchange, which
+/// is large.
+pub(super) fn respond(endpoint: &Endpoint, wanted: Wanted, mut exchange: Exchange) -> impl Future<Output = Response> {
     let server = &endpoint.server;
-    if !wanted.may_stream() {
-        return at_once(server, wanted, &server.call(exchange).await);
-    }
-    let stream = exchange.may_notify().then(|| CallStream::new(server.limits()));
+    let stream = (wanted.may_stream() && exchange.may_notify()).then(|| CallStream::new(server.limits()));
     if let Some(stream) = &stream {
         stream.attach(&mut exchange);
     }
-    let mut answer = server.call(exchange);
-    match first(&mut answer, stream.as_ref(), server).await {
-        First::Reply(reply) => match stream.filter(|stream| !stream.is_empty()) {
-            Some(stream) => finished(server, stream, server.encode(&reply)),
-            None => at_once(server, wanted, &reply),
-        },
-        First::Notification | First::Quiet => {
+    answered(server, wanted, stream, server.call(exchange))
+}
+
+async fn answered(server: &Server, wanted: Wanted, stream: Option<CallStream>, mut answer: Answer) -> Response {
+    // Most calls are answered by their first poll, and need no timer.
+    let first = match poll_immediate(&mut answer).await {
+        Some(reply) => First::Reply(reply),
+        None if wanted.may_stream() => first(&mut answer, stream.as_ref(), server).await,
+        None => First::Reply((&mut answer).await),
+    };
+    match (first, stream) {
+        (First::Reply(reply), Some(stream)) if !stream.is_empty() => finished(server, stream, server.encode(&reply)),
+        (First::Reply(reply), _) => at_once(server, wanted, &reply),
+        (First::Notification | First::Quiet, stream) => {
             let stream = stream.unwrap_or_else(|| CallStream::new(server.limits()));
             streaming(server, stream, answer)
         }
@@ -52,7 +58,6 @@ async fn first(answer: &mut Answer, stream: Option<&CallStream>, server: &Server
             None => std::future::pending().await,
         }
     };
-    // The timer is not even set where the first poll brings the reply.
     tokio::select! {
         biased;
         reply = answer => First::Reply(reply),

@@ -237,8 +237,8 @@ async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Respo
         (&Method::GET, _) if parts.version == Version::HTTP_10 => Refusal::Version.answer(None),
         // Those that were open have been ended already.
         (&Method::GET, Some(_)) if endpoint.stopping.is_cancelled() => Refusal::Stopping.answer(None),
-        (&Method::GET, Some(sessions)) if sessions.have_streams() => legacy::get(sessions, parts).await,
-        (&Method::DELETE, Some(sessions)) => legacy::delete(sessions, parts).await,
+        (&Method::GET, Some(sessions)) if sessions.have_streams() => Box::pin(legacy::get(sessions, parts)).await,
+        (&Method::DELETE, Some(sessions)) => Box::pin(legacy::delete(sessions, parts)).await,
         (_, sessions) => {
             let allowed = match sessions {
                 Some(sessions) if sessions.have_streams() => "GET, POST, DELETE",

@@ -1,6 +1,10 @@
 //! A call within a session: it goes on when its connection is lost, and the client can come back for the answer.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    future::{Future, ready},
+    pin::pin,
+    sync::Arc,
+};
 
 use axum::{body::Body, response::Response};
 use futures_util::future::{Either, join_all};
@@ -21,8 +25,13 @@ use super::{
 };
 use crate::server::{accept_header::Wanted, refusal::Refusal, respond, sse};
 
-/// Answers a request.
-pub(super) async fn call(sessions: &Sessions, live: &Arc<Live>, wanted: Wanted, mut exchange: Exchange) -> Response {
+/// Answers a request. The future does not hold the exchange, which is large.
+pub(super) fn call(
+    sessions: &Sessions,
+    live: &Arc<Live>,
+    wanted: Wanted,
+    mut exchange: Exchange,
+) -> impl Future<Output = Response> {
     let server = &sessions.0.server;
     let stream = wanted.may_stream().then(|| CallStream::new(sessions.limits()));
     if let Some(stream) = &stream {
@@ -32,8 +41,8 @@ pub(super) async fn call(sessions: &Sessions, live: &Arc<Live>, wanted: Wanted, 
         }
     }
     match Run::start(sessions, live, exchange) {
-        Ok(run) => respond(run, stream, wanted).await,
-        Err(busy) => respond::at_once(server, wanted, &busy),
+        Ok(run) => Either::Left(respond(run, stream, wanted)),
+        Err(busy) => Either::Right(ready(respond::at_once(server, wanted, &busy))),
     }
 }
 

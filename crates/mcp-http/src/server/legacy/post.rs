@@ -12,21 +12,21 @@ use mcp_jsonrpc::{Bytes, Malformed, Message};
 use super::{Sessions, call, live::Live};
 use crate::{
     headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-    server::{accept_header::Wanted, post::accepted, refusal::Refusal, respond, single},
+    server::{accept_header::Wanted, peer::Head, post::accepted, refusal::Refusal, respond, single},
 };
 
 /// Answers a request of the legacy era: `initialize` begins a session, all others belong to one.
 pub(crate) async fn request(
     sessions: &Sessions,
-    headers: &HeaderMap,
-    peer: &Peer,
+    head: Arc<Head>,
+    peer: Peer,
     wanted: Wanted,
     mut exchange: Exchange,
 ) -> Response {
     if exchange.method() == Initialize::NAME {
-        return initialize(sessions, peer, wanted, exchange).await;
+        return Box::pin(initialize(sessions, peer, wanted, exchange)).await;
     }
-    let live = match within(sessions, headers, peer).await {
+    let live = match within(sessions, &head.0.headers, &peer).await {
         Ok(live) => live,
         Err(refusal) => return refusal.answer(Some(exchange.id())),
     };
@@ -35,7 +35,7 @@ pub(crate) async fn request(
 }
 
 /// The id goes into the head, so this answer never becomes a stream that begins before the handshake has succeeded.
-async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchange: Exchange) -> Response {
+async fn initialize(sessions: &Sessions, peer: Peer, wanted: Wanted, mut exchange: Exchange) -> Response {
     let server = &sessions.0.server;
     let session = Arc::new(Session::new());
     exchange.join(&session);
@@ -43,7 +43,7 @@ async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchan
     if reply.fault().is_some() {
         return respond::at_once(server, wanted, &reply);
     }
-    match sessions.mint(session, peer).await {
+    match sessions.mint(session, &peer).await {
         Ok(Some(id)) => {
             let mut response = respond::at_once(server, wanted, &reply);
             if let Ok(value) = HeaderValue::try_from(id.to_string()) {
@@ -60,10 +60,10 @@ async fn initialize(sessions: &Sessions, peer: &Peer, wanted: Wanted, mut exchan
 }
 
 /// Takes a notification, or an answer to a question of the server's.
-pub(crate) async fn message(sessions: &Sessions, headers: &HeaderMap, peer: &Peer, message: &Message) -> Response {
-    match within(sessions, headers, peer).await {
+pub(crate) async fn message(sessions: &Sessions, head: Arc<Head>, peer: Peer, message: Message) -> Response {
+    match within(sessions, &head.0.headers, &peer).await {
         Ok(live) => {
-            heed(sessions, &live, peer, message).await;
+            heed(sessions, &live, &peer, &message).await;
             accepted()
         }
         Err(refusal) => refusal.answer(None),
@@ -89,23 +89,23 @@ async fn heed(sessions: &Sessions, live: &Arc<Live>, peer: &Peer, message: &Mess
 /// Answers a batch, which 2025-03-26 alone has.
 pub(crate) async fn batch(
     sessions: &Sessions,
-    headers: &HeaderMap,
-    peer: &Peer,
+    head: Arc<Head>,
+    peer: Peer,
     wanted: Wanted,
     items: Vec<Result<Message, Malformed>>,
 ) -> Response {
     let server: &Server = &sessions.0.server;
-    let live = match within(sessions, headers, peer).await {
+    let live = match within(sessions, &head.0.headers, &peer).await {
         Ok(live) => live,
         Err(refusal) => return refusal.answer(None),
     };
-    let arrival = Arrival::http(None).of(peer).within(&live.session);
+    let arrival = Arrival::http(None).of(&peer).within(&live.session);
     if !server.takes_batches(&arrival) {
         let refusal = server.answer_batch(items, arrival).await;
         return refusal.map_or_else(accepted, |body| respond::frame(server, wanted, StatusCode::BAD_REQUEST, body));
     }
     for message in items.iter().flatten().filter(|message| !matches!(message, Message::Request(_))) {
-        heed(sessions, &live, peer, message).await;
+        heed(sessions, &live, &peer, message).await;
     }
     let requests =
         items.into_iter().filter(|item| !matches!(item, Ok(Message::Notification(_) | Message::Response(_))));
@@ -113,7 +113,7 @@ pub(crate) async fn batch(
     if requests.is_empty() {
         return accepted();
     }
-    match answers(sessions, live, peer.clone(), requests).await {
+    match answers(sessions, live, peer, requests).await {
         Ok(Some(body)) => respond::frame(server, wanted, StatusCode::OK, body),
         Ok(None) => accepted(),
         Err(refusal) => refusal.answer(None),
