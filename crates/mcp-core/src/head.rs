@@ -1,7 +1,6 @@
 //! The head of a request's parameters: what routing needs, picked in two shallow scans and shared, not copied.
 
 use mcp_jsonrpc::{ByteString, Members, Notification, Raw, RequestId};
-use serde_json::value::RawValue;
 
 use crate::{Fault, method::notification, shown::Elided};
 
@@ -128,7 +127,7 @@ impl Meta {
     }
 }
 
-fn object(whole: &Raw, value: Option<&RawValue>, name: &str) -> Result<Option<Raw>, Fault> {
+fn object(whole: &Raw, value: Option<&str>, name: &str) -> Result<Option<Raw>, Fault> {
     match value.map(|value| whole.slice(value)) {
         Some(value) if !value.is_object() => Err(not(name, "an object")),
         value => Ok(value),
@@ -143,7 +142,7 @@ fn refuse_duplicates<const N: usize>(members: &Members<'_, N>, names: &[&str; N]
     }
 }
 
-fn string(whole: &Raw, raw: &RawValue, name: &str) -> Result<ByteString, Fault> {
+fn string(whole: &Raw, raw: &str, name: &str) -> Result<ByteString, Fault> {
     whole.slice(raw).to_string_value().map_err(|_| not(name, "a string"))
 }
 

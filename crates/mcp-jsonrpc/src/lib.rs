@@ -21,6 +21,7 @@ mod line;
 mod members;
 mod message;
 mod raw;
+mod scan;
 
 pub use bytes::Bytes;
 pub use bytestring::ByteString;
@@ -35,7 +36,7 @@ pub use raw::Raw;
 /// Entry points for the fuzzer, each beside the code that it exercises.
 #[cfg(any(fuzzing, test))]
 pub mod fuzz {
-    pub use crate::{decode::fuzz as envelope, line::fuzz as lines};
+    pub use crate::{decode::fuzz as envelope, line::fuzz as lines, scan::fuzz as json};
 }
 
 /// The README's examples.

@@ -1,51 +1,76 @@
-use std::fmt;
+use std::collections::BTreeMap;
 
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use serde::de::{Error as _, IgnoredAny};
+
+use crate::scan::{NotJson, Scanner};
 
 /// Some members of an object, picked by name in one shallow scan.
 ///
 /// Names are compared exactly, after their escapes are decoded; members that were not asked for are passed over.
 #[derive(Debug)]
 pub struct Members<'a, const N: usize> {
-    found: [Option<&'a RawValue>; N],
+    found: [Option<&'a str>; N],
     begun: [bool; N],
     duplicate: Option<usize>,
+    deepest: usize,
 }
 
 impl<'a, const N: usize> Members<'a, N> {
+    const NONE: Self = Self { found: [None; N], begun: [false; N], duplicate: None, deepest: 0 };
+
     /// Scans `json` for the members `names`, without recursion.
     ///
     /// # Errors
     /// When `json` is not exactly one JSON object.
     pub fn scan(json: &'a str, names: &[&str; N]) -> Result<Self, serde_json::Error> {
-        let mut members = Self { found: [None; N], begun: [false; N], duplicate: None };
-        let mut reader = serde_json::Deserializer::from_str(json);
-        reader.deserialize_map(MembersVisitor { names, members: &mut members })?;
-        reader.end()?;
-        Ok(members)
+        let mut members = Self::NONE;
+        let mut scanner = Scanner::new(json);
+        let scanned = members.read(&mut scanner, names).and_then(|()| scanner.end());
+        scanned.map(|()| members).map_err(|NotJson| why(json))
     }
 
     /// The members that stand whole at the beginning of an object whose rest is missing.
     #[must_use]
     pub fn scan_start(start: &'a str, names: &[&str; N]) -> Self {
-        let mut members = Self { found: [None; N], begun: [false; N], duplicate: None };
-        let mut reader = serde_json::Deserializer::from_str(start);
+        let mut members = Self::NONE;
         // It ends in an error wherever the rest is missing; what was found before stays.
-        let _ = reader.deserialize_map(MembersVisitor { names, members: &mut members });
+        let _ = members.read(&mut Scanner::new(start), names);
         // A number that touches the end may lack digits.
         let end = start.as_ptr() as usize + start.len();
-        let is_whole = |raw: &&RawValue| raw.get().as_ptr() as usize + raw.get().len() < end;
-        members.found = members.found.map(|raw| raw.filter(is_whole));
+        let is_whole = |text: &&str| text.as_ptr() as usize + text.len() < end;
+        members.found = members.found.map(|text| text.filter(is_whole));
         members
+    }
+
+    fn read(&mut self, scanner: &mut Scanner<'a>, names: &[&str; N]) -> Result<(), NotJson> {
+        if !scanner.take(b'{') {
+            return Err(NotJson);
+        }
+        if scanner.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let (name, is_plain) = scanner.name()?;
+            let index = index_of(names, name, is_plain)?;
+            if let Some(index) = index {
+                self.begun[index] = true;
+            }
+            let value = scanner.value()?;
+            self.deepest = scanner.deepest();
+            if let Some(index) = index
+                && self.found[index].replace(value).is_some()
+            {
+                self.duplicate.get_or_insert(index);
+            }
+            if !scanner.take(b',') {
+                return if scanner.take(b'}') { Ok(()) } else { Err(NotJson) };
+            }
+        }
     }
 
     /// The text of the member whose name stands at `index`.
     #[must_use]
-    pub fn get(&self, index: usize) -> Option<&'a RawValue> {
+    pub fn get(&self, index: usize) -> Option<&'a str> {
         self.found[index]
     }
 
@@ -57,8 +82,14 @@ impl<'a, const N: usize> Members<'a, N> {
 
     /// The text of the member, with `null` counting as absent.
     #[must_use]
-    pub fn get_some(&self, index: usize) -> Option<&'a RawValue> {
-        self.found[index].filter(|raw| raw.get() != "null")
+    pub fn get_some(&self, index: usize) -> Option<&'a str> {
+        self.found[index].filter(|text| *text != "null")
+    }
+
+    /// How many levels of arrays and objects are open at once in the object, itself among them.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        self.deepest + 1
     }
 
     /// The index of a name that stood there more than once.
@@ -68,57 +99,21 @@ impl<'a, const N: usize> Members<'a, N> {
     }
 }
 
-struct MembersVisitor<'n, 'de, const N: usize> {
-    names: &'n [&'n str; N],
-    members: &'n mut Members<'de, N>,
+/// Which of the names a member has.
+fn index_of(names: &[&str], written: &str, is_plain: bool) -> Result<Option<usize>, NotJson> {
+    let position = |name: &str| names.iter().position(|known| *known == name);
+    if is_plain {
+        return Ok(position(written));
+    }
+    serde_json::from_str::<String>(&format!("\"{written}\"")).map(|name| position(&name)).map_err(|_| NotJson)
 }
 
-impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, 'de, N> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let members = self.members;
-        while let Some(index) = map.next_key_seed(IndexOf(self.names))? {
-            match index {
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                Some(index) => {
-                    members.begun[index] = true;
-                    if members.found[index].replace(map.next_value()?).is_some() {
-                        members.duplicate.get_or_insert(index);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads a member's name as its place among the names asked for, without keeping it.
-struct IndexOf<'n>(&'n [&'n str]);
-
-impl<'de> DeserializeSeed<'de> for IndexOf<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for IndexOf<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member's name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|known| *known == name))
+/// Why a text is no object, in the words of `serde_json`.
+#[cold]
+fn why(json: &str) -> serde_json::Error {
+    match serde_json::from_str::<BTreeMap<String, IgnoredAny>>(json) {
+        Err(error) => error,
+        Ok(_) => serde_json::Error::custom("not an object"),
     }
 }
 
@@ -130,7 +125,7 @@ mod tests {
     fn picks_by_exact_name_and_tells_duplicates() {
         let json = r#"{"b":1,"A":2,"a":null,"x":{"a":9},"\u0062":3}"#;
         let members = Members::scan(json, &["a", "b", "c"]).unwrap();
-        assert_eq!(members.get(0).unwrap().get(), "null");
+        assert_eq!(members.get(0).unwrap(), "null");
         assert!(members.get_some(0).is_none());
         assert!(members.get(2).is_none());
         assert_eq!(members.duplicate(), Some(1));
@@ -149,7 +144,7 @@ mod tests {
             ("", None),
         ] {
             let members = Members::scan_start(start, &["id"]);
-            assert_eq!(members.get(0).map(RawValue::get), id, "{start}");
+            assert_eq!(members.get(0), id, "{start}");
         }
     }
 

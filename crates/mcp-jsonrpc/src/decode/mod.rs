@@ -4,15 +4,13 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::{
-    Deserializer,
-    de::{IgnoredAny, SeqAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::{
     ErrorObject, Inbound, Malformed, MalformedKind, Members, Message, Notification, Raw, Request, RequestId, Response,
-    code, raw::share,
+    code,
+    raw::share,
+    scan::{NotJson, Scanner},
 };
 
 /// Bounds on what is decoded. The size of a whole frame is the framing's to bound.
@@ -62,14 +60,33 @@ struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     fn batch(&self, json: &'a str) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
-        let mut reader = serde_json::Deserializer::from_str(json);
-        let items = reader.deserialize_seq(Items { max: self.limits.batch }).map_err(not_json)?;
-        reader.end().map_err(not_json)?;
-        match items {
-            Batch::Some(items) => Ok(items.into_iter().map(|item| self.item(item.get())).collect()),
-            Batch::None => Err(invalid(None, "an empty batch")),
-            Batch::TooMany => Err(invalid(None, format!("a batch of more than {} messages", self.limits.batch))),
+        let (items, count) = self.items(json).map_err(|NotJson| no_object(json))?;
+        match count {
+            0 => Err(invalid(None, "an empty batch")),
+            count if count > self.limits.batch => {
+                Err(invalid(None, format!("a batch of more than {} messages", self.limits.batch)))
+            }
+            _ => Ok(items.into_iter().map(|item| self.item(item)).collect()),
         }
+    }
+
+    /// As many as may be, and how many there are.
+    fn items(&self, json: &'a str) -> Result<(Vec<&'a str>, usize), NotJson> {
+        let mut scanner = Scanner::new(json);
+        let (mut items, mut count) = (Vec::new(), 0);
+        let mut more = scanner.take(b'[') && !scanner.take(b']');
+        while more {
+            let item = scanner.value()?;
+            count += 1;
+            if count <= self.limits.batch {
+                items.push(item);
+            }
+            more = scanner.take(b',');
+            if !more && !scanner.take(b']') {
+                return Err(NotJson);
+            }
+        }
+        scanner.end().map(|()| (items, count))
     }
 
     fn item(&self, json: &'a str) -> Result<Message, Malformed> {
@@ -79,7 +96,7 @@ impl<'a> Decoder<'a> {
     fn message(&self, json: &'a str) -> Result<Message, Malformed> {
         let envelope = Members::scan(json, &member::NAMES).map_err(not_json)?;
         // The scan does not recurse, so the id can be told even of what nests too deep.
-        if deeper_than(self.limits.depth, json) {
+        if envelope.levels() > self.limits.depth {
             let (id, depth) = (self.id(&envelope).ok().flatten(), self.limits.depth);
             return Err(with_kind(&envelope, invalid(id, format!("nested deeper than {depth} levels"))));
         }
@@ -92,12 +109,12 @@ impl<'a> Decoder<'a> {
             return Err(invalid(id, format!("more than one member `{}`", member::NAMES[member])));
         }
         let id = self.id(envelope)?;
-        if envelope.get(member::JSONRPC).map(RawValue::get) != Some(r#""2.0""#) {
+        if envelope.get(member::JSONRPC) != Some(r#""2.0""#) {
             return Err(invalid(id, "the member `jsonrpc` must be \"2.0\""));
         }
         // Some peers write the one that it is not as null.
         let error = envelope.get_some(member::ERROR);
-        let result = envelope.get(member::RESULT).filter(|result| error.is_none() || result.get() != "null");
+        let result = envelope.get(member::RESULT).filter(|result| error.is_none() || *result != "null");
         match (envelope.get(member::METHOD), result, error) {
             (Some(method), None, None) => self.call(id, method, envelope.get(member::PARAMS)),
             (None, Some(result), None) if id.is_some() => {
@@ -112,12 +129,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn call(
-        &self,
-        id: Option<RequestId>,
-        method: &'a RawValue,
-        params: Option<&'a RawValue>,
-    ) -> Result<Message, Malformed> {
+    fn call(&self, id: Option<RequestId>, method: &'a str, params: Option<&'a str>) -> Result<Message, Malformed> {
         let Ok(method) = self.raw(method).to_string_value() else {
             return Err(invalid(id, "the member `method` must be a string"));
         };
@@ -133,7 +145,7 @@ impl<'a> Decoder<'a> {
         let is_error = envelope.get_some(member::ERROR).is_some() && envelope.get(member::METHOD).is_none();
         match envelope.get(member::ID) {
             None => Ok(None),
-            Some(null) if null.get() == "null" && is_error => Ok(None),
+            Some("null") if is_error => Ok(None),
             Some(raw) => RequestId::parse_shared(self.raw(raw), self.limits.id).map(Some).map_err(|_| {
                 invalid(
                     None,
@@ -145,10 +157,10 @@ impl<'a> Decoder<'a> {
 
     /// A share of the frame; but where the frame is large and this a small part of it, a copy, so that what is kept of a
     /// message for long does not keep the rest of it.
-    fn raw(&self, raw: &'a RawValue) -> Raw {
+    fn raw(&self, value: &'a str) -> Raw {
         const LARGE: usize = 16 << 10;
-        let is_small_part = self.text.len() > LARGE && raw.get().len() < self.text.len() / 4;
-        Raw::assume_valid(if is_small_part { raw.get().into() } else { share(self.text, raw.get()) })
+        let is_small_part = self.text.len() > LARGE && value.len() < self.text.len() / 4;
+        Raw::assume_valid(if is_small_part { value.into() } else { share(self.text, value) })
     }
 }
 
@@ -164,61 +176,6 @@ mod member {
 }
 
 type Envelope<'a> = Members<'a, 6>;
-
-struct Items {
-    max: usize,
-}
-
-enum Batch<'a> {
-    None,
-    Some(Vec<&'a RawValue>),
-    TooMany,
-}
-
-impl<'de> Visitor<'de> for Items {
-    type Value = Batch<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a batch")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            if items.len() == self.max {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(Batch::TooMany);
-            }
-            items.push(item);
-        }
-        Ok(if items.is_empty() { Batch::None } else { Batch::Some(items) })
-    }
-}
-
-/// Whether arrays and objects nest deeper than `max`. Counting all brackets is quick and settles nearly every message;
-/// only the rest is walked.
-fn deeper_than(max: usize, json: &str) -> bool {
-    let opening = json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
-    opening > max && depth(json) > max
-}
-
-fn depth(json: &str) -> usize {
-    let (mut now, mut deepest, mut in_string, mut escaped) = (0usize, 0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                now += 1;
-                deepest = deepest.max(now);
-            }
-            b']' | b'}' if !in_string => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
 
 fn no_object(json: &str) -> Malformed {
     if json.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("content-length:")) {
@@ -263,7 +220,7 @@ impl Malformed {
         let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let members = Members::scan_start(text, &member::NAMES);
         let id = members.get(member::ID).filter(|_| members.duplicate() != Some(member::ID));
-        let id = id.and_then(|id| RequestId::parse(id.get(), limits.id).ok());
+        let id = id.and_then(|id| RequestId::parse(id, limits.id).ok());
         Self { id, kind: kind_of(&members), ..not_json(format_args!("the message is longer than {most} bytes")) }
     }
 }
