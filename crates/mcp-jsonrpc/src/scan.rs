@@ -1,0 +1,390 @@
+//! Steps over JSON text: tells whether it is JSON, and where its parts stand. It builds nothing and never recurses.
+
+/// The text is no JSON from here on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotJson;
+
+/// A place in a text, and how deep the values nested that were stepped over.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    deepest: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, deepest: 0 }
+    }
+
+    /// Whether a text is one JSON value, with white space around it or not.
+    pub(crate) fn is_value(text: &str) -> bool {
+        let mut scanner = Scanner::new(text);
+        scanner.value().is_ok() && scanner.end().is_ok()
+    }
+
+    /// How many levels of arrays and objects were open at once, in one of the values so far.
+    pub(crate) fn deepest(&self) -> usize {
+        self.deepest
+    }
+
+    /// Nothing but white space may follow.
+    pub(crate) fn end(&mut self) -> Result<(), NotJson> {
+        self.space();
+        if self.at == self.text.len() { Ok(()) } else { Err(NotJson) }
+    }
+
+    /// Steps over white space and one byte, if it is this one.
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
+        self.space();
+        let is_it = self.peek() == Some(byte);
+        self.at += usize::from(is_it);
+        is_it
+    }
+
+    /// The name of a member, as it is written between its quotes, and whether it says what it means without escapes. The
+    /// colon behind it is stepped over.
+    pub(crate) fn name(&mut self) -> Result<(&'a str, bool), NotJson> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let is_plain = self.string()?;
+        let name = &self.text[start..self.at - 1];
+        self.expect(b':').map(|()| (name, is_plain))
+    }
+
+    /// The text of a value.
+    pub(crate) fn value(&mut self) -> Result<&'a str, NotJson> {
+        self.space();
+        let start = self.at;
+        self.step_over()?;
+        Ok(&self.text[start..self.at])
+    }
+
+    fn step_over(&mut self) -> Result<(), NotJson> {
+        let mut open = Open::default();
+        loop {
+            match self.next()? {
+                b'"' => self.string().map(drop)?,
+                b'{' => {
+                    self.deepest = self.deepest.max(open.len + 1);
+                    if !self.take(b'}') {
+                        open.push(true);
+                        self.name()?;
+                        self.space();
+                        continue;
+                    }
+                }
+                b'[' => {
+                    self.deepest = self.deepest.max(open.len + 1);
+                    if !self.take(b']') {
+                        open.push(false);
+                        continue;
+                    }
+                }
+                b't' => self.word(b"rue")?,
+                b'f' => self.word(b"alse")?,
+                b'n' => self.word(b"ull")?,
+                first => self.number(first)?,
+            }
+            if !self.close(&mut open)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Behind a value: whether another one follows within what is open.
+    fn close(&mut self, open: &mut Open) -> Result<bool, NotJson> {
+        while let Some(is_object) = open.top() {
+            self.space();
+            match (self.next()?, is_object) {
+                (b',', true) => {
+                    self.name()?;
+                    self.space();
+                    return Ok(true);
+                }
+                (b',', false) => {
+                    self.space();
+                    return Ok(true);
+                }
+                (b'}', true) | (b']', false) => open.pop(),
+                _ => return Err(NotJson),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Behind the quote that begins a string: whether it has no escapes.
+    fn string(&mut self) -> Result<bool, NotJson> {
+        let mut is_plain = true;
+        loop {
+            self.at += plain(self.rest());
+            match self.next()? {
+                b'"' => return Ok(is_plain),
+                b'\\' => self.escape()?,
+                _ => return Err(NotJson),
+            }
+            is_plain = false;
+        }
+    }
+
+    /// What an escape stands for is nobody's concern here, nor is half of a surrogate pair.
+    fn escape(&mut self) -> Result<(), NotJson> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                let digits = self.rest().first_chunk::<4>().ok_or(NotJson)?;
+                let are_hex = digits.iter().all(u8::is_ascii_hexdigit);
+                self.at += digits.len();
+                if are_hex { Ok(()) } else { Err(NotJson) }
+            }
+            _ => Err(NotJson),
+        }
+    }
+
+    fn number(&mut self, first: u8) -> Result<(), NotJson> {
+        match if first == b'-' { self.next()? } else { first } {
+            b'0' => {}
+            b'1'..=b'9' => self.digits(),
+            _ => return Err(NotJson),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.some_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.some_digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    fn some_digits(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        self.digits();
+        if self.at > start { Ok(()) } else { Err(NotJson) }
+    }
+
+    fn word(&mut self, rest: &[u8]) -> Result<(), NotJson> {
+        let is_it = self.rest().starts_with(rest);
+        self.at += rest.len();
+        if is_it { Ok(()) } else { Err(NotJson) }
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
+        if self.take(byte) { Ok(()) } else { Err(NotJson) }
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn next(&mut self) -> Result<u8, NotJson> {
+        let byte = self.peek().ok_or(NotJson)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+}
+
+/// The arrays and objects that are open: a bit each, which says whether it is an object. The innermost are at hand.
+#[derive(Debug, Default)]
+struct Open {
+    innermost: u128,
+    others: Vec<u128>,
+    len: usize,
+}
+
+impl Open {
+    fn push(&mut self, is_object: bool) {
+        if self.len > 0 && self.len.is_multiple_of(128) {
+            self.others.push(self.innermost);
+        }
+        self.innermost = self.innermost << 1 | u128::from(is_object);
+        self.len += 1;
+    }
+
+    fn top(&self) -> Option<bool> {
+        (self.len > 0).then_some(self.innermost & 1 == 1)
+    }
+
+    fn pop(&mut self) {
+        self.innermost >>= 1;
+        self.len -= 1;
+        if self.len > 0 && self.len.is_multiple_of(128) {
+            self.innermost = self.others.pop().unwrap_or_default();
+        }
+    }
+}
+
+/// How many bytes at the start of these can stand in a string as they are.
+fn plain(bytes: &[u8]) -> usize {
+    const WORD: usize = size_of::<u64>();
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk::<WORD>() {
+        match special(u64::from_le_bytes(*word)) {
+            0 => at += WORD,
+            found => return at + found.trailing_zeros() as usize / 8,
+        }
+    }
+    let rest = &bytes[at..];
+    at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' ')).unwrap_or(rest.len())
+}
+
+/// Has the high bit of the first byte that is a quote, a backslash or a control character; the bits above that mean nothing.
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let is_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let (quote, backslash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * b' ' as u64) & !word;
+    (is_zero(quote) | is_zero(backslash) | control) & HIGH
+}
+
+/// Any text is JSON, or is not, for us as for `serde_json`.
+#[cfg(any(fuzzing, test))]
+pub fn fuzz(data: &[u8]) {
+    use serde::{Deserializer, de::IgnoredAny};
+
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let theirs = reader.deserialize_ignored_any(IgnoredAny).and_then(|_| reader.end());
+    assert_eq!(Scanner::is_value(text), theirs.is_ok(), "{text:?}: {theirs:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: &[&str] = &[
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "10",
+        "-1.5e+10",
+        "1E9",
+        "1e-0",
+        "0.5",
+        r#""""#,
+        r#""\u00e9\"\\\/\b\f\n\r\t""#,
+        "[]",
+        "{}",
+        "[ ]",
+        "{ }",
+        "[1,[2,{}],[]]",
+        r#"{"a":{"b":[]},"":1}"#,
+        " \n\t\r1 ",
+        r#""\ud800""#,
+        "\"\u{7f}é\u{1f600}\"",
+    ];
+
+    const OTHERS: &[&str] = &[
+        "",
+        " ",
+        "nul",
+        "nulll",
+        "True",
+        "01",
+        "-",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "0x1",
+        "1 2",
+        "\"",
+        "\"\\",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\u12g4\"",
+        "\"\n\"",
+        "\"\u{1f}\"",
+        "[",
+        "]",
+        "[1",
+        "[1,",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "{",
+        "{]",
+        "[}",
+        "{}}",
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        r#"{"a":1,}"#,
+        r#"{,}"#,
+        "{1:1}",
+        r#"{"a" 1}"#,
+        r#"{"a":1 "b":2}"#,
+        "\u{feff}1",
+        "NaN",
+    ];
+
+    #[test]
+    fn what_is_json_and_what_is_not() {
+        for (texts, is_json) in [(VALUES, true), (OTHERS, false)] {
+            for text in texts {
+                assert_eq!(Scanner::is_value(text), is_json, "{text:?}");
+                fuzz(text.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn json_that_is_cut_off_or_has_another_byte_is_judged_as_by_serde_json() {
+        let long =
+            format!(r#"{{"name":"a{}\u0041{}","n":[-1.25e3,{{"x":null}},true]}}"#, "b".repeat(20), "c".repeat(9));
+        for text in VALUES.iter().copied().chain([long.as_str()]) {
+            for at in 0..text.len() {
+                fuzz(&text.as_bytes()[..at]);
+                for byte in 0..=u8::MAX {
+                    let mut other = text.as_bytes().to_vec();
+                    other[at] = byte;
+                    fuzz(&other);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_ends_a_string_is_found_at_every_place() {
+        for length in 0..40 {
+            for special in [b'"', b'\\', 0, 0x1f] {
+                let text = [vec![b'\xff'; length], vec![special], vec![b'"'; 9]].concat();
+                assert_eq!(plain(&text), length, "{special}");
+            }
+            assert_eq!(plain(&vec![b' '; length]), length);
+        }
+    }
+
+    #[test]
+    fn levels_are_counted_and_remembered_however_many_there_are() {
+        for levels in [1, 2, 127, 128, 129, 255, 256, 257, 1000] {
+            let text = "[{\"a\":".repeat(levels) + "[{}]" + &"}]".repeat(levels);
+            let mut scanner = Scanner::new(&text);
+            assert_eq!(scanner.value(), Ok(text.as_str()));
+            assert_eq!(scanner.deepest(), 2 * levels + 2);
+            let crossed = "[{\"a\":".repeat(levels) + &"]}".repeat(levels);
+            assert!(!Scanner::is_value(&crossed));
+        }
+    }
+}
