@@ -100,12 +100,13 @@ impl<'a, const N: usize> Members<'a, N> {
 }
 
 /// Which of the names a member has.
-fn index_of(names: &[&str], written: &str, is_plain: bool) -> Result<Option<usize>, NotJson> {
-    let position = |name: &str| names.iter().position(|known| *known == name);
+fn index_of(names: &[&str], written: &[u8], is_plain: bool) -> Result<Option<usize>, NotJson> {
+    let position = |name: &[u8]| names.iter().position(|known| known.as_bytes() == name);
     if is_plain {
         return Ok(position(written));
     }
-    serde_json::from_str::<String>(&format!("\"{written}\"")).map(|name| position(&name)).map_err(|_| NotJson)
+    let quoted = [b"\"", written, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).map(|name| position(name.as_bytes())).map_err(|_| NotJson)
 }
 
 /// Why a text is no object, in the words of `serde_json`.

@@ -8,13 +8,13 @@ pub(crate) struct NotJson;
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
-    at: usize,
+    rest: &'a [u8],
     deepest: usize,
 }
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, deepest: 0 }
+        Self { text, rest: text.as_bytes(), deepest: 0 }
     }
 
     /// Whether a text is one JSON value, with white space around it or not.
@@ -31,33 +31,32 @@ impl<'a> Scanner<'a> {
     /// Nothing but white space may follow.
     pub(crate) fn end(&mut self) -> Result<(), NotJson> {
         self.space();
-        if self.at == self.text.len() { Ok(()) } else { Err(NotJson) }
+        if self.rest.is_empty() { Ok(()) } else { Err(NotJson) }
     }
 
     /// Steps over white space and one byte, if it is this one.
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         self.space();
-        let is_it = self.peek() == Some(byte);
-        self.at += usize::from(is_it);
-        is_it
+        self.take_next(|next| next == byte)
     }
 
     /// The name of a member, as it is written between its quotes, and whether it says what it means without escapes. The
     /// colon behind it is stepped over.
-    pub(crate) fn name(&mut self) -> Result<(&'a str, bool), NotJson> {
+    pub(crate) fn name(&mut self) -> Result<(&'a [u8], bool), NotJson> {
         self.expect(b'"')?;
-        let start = self.at;
+        let start = self.rest;
         let is_plain = self.string()?;
-        let name = &self.text[start..self.at - 1];
+        let name = &start[..start.len() - self.rest.len() - 1];
         self.expect(b':').map(|()| (name, is_plain))
     }
 
     /// The text of a value.
     pub(crate) fn value(&mut self) -> Result<&'a str, NotJson> {
         self.space();
-        let start = self.at;
+        let start = self.rest.len();
         self.step_over()?;
-        Ok(&self.text[start..self.at])
+        let end = self.text.len();
+        Ok(&self.text[end - start..end - self.rest.len()])
     }
 
     fn step_over(&mut self) -> Result<(), NotJson> {
@@ -117,7 +116,7 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Result<bool, NotJson> {
         let mut is_plain = true;
         loop {
-            self.at += plain(self.rest());
+            self.rest = behind_plain(self.rest);
             match self.next()? {
                 b'"' => return Ok(is_plain),
                 b'\\' => self.escape()?,
@@ -132,10 +131,9 @@ impl<'a> Scanner<'a> {
         match self.next()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
             b'u' => {
-                let digits = self.rest().first_chunk::<4>().ok_or(NotJson)?;
-                let are_hex = digits.iter().all(u8::is_ascii_hexdigit);
-                self.at += digits.len();
-                if are_hex { Ok(()) } else { Err(NotJson) }
+                let (digits, rest) = self.rest.split_first_chunk::<4>().ok_or(NotJson)?;
+                self.rest = rest;
+                if digits.iter().all(u8::is_ascii_hexdigit) { Ok(()) } else { Err(NotJson) }
             }
             _ => Err(NotJson),
         }
@@ -147,34 +145,29 @@ impl<'a> Scanner<'a> {
             b'1'..=b'9' => self.digits(),
             _ => return Err(NotJson),
         }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
+        if self.take_next(|next| next == b'.') {
             self.some_digits()?;
         }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+        if self.take_next(|next| matches!(next, b'e' | b'E')) {
+            self.take_next(|next| matches!(next, b'+' | b'-'));
             self.some_digits()?;
         }
         Ok(())
     }
 
     fn digits(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
+        while self.take_next(|next| next.is_ascii_digit()) {}
     }
 
     fn some_digits(&mut self) -> Result<(), NotJson> {
-        let start = self.at;
+        let has_one = self.take_next(|next| next.is_ascii_digit());
         self.digits();
-        if self.at > start { Ok(()) } else { Err(NotJson) }
+        if has_one { Ok(()) } else { Err(NotJson) }
     }
 
     fn word(&mut self, rest: &[u8]) -> Result<(), NotJson> {
-        let is_it = self.rest().starts_with(rest);
-        self.at += rest.len();
-        if is_it { Ok(()) } else { Err(NotJson) }
+        self.rest = self.rest.strip_prefix(rest).ok_or(NotJson)?;
+        Ok(())
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
@@ -182,23 +175,23 @@ impl<'a> Scanner<'a> {
     }
 
     fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\t' | b'\r')) {
-            self.at += 1;
-        }
+        while self.take_next(|next| matches!(next, b' ' | b'\n' | b'\t' | b'\r')) {}
     }
 
     fn next(&mut self) -> Result<u8, NotJson> {
-        let byte = self.peek().ok_or(NotJson)?;
-        self.at += 1;
-        Ok(byte)
+        let (byte, rest) = self.rest.split_first().ok_or(NotJson)?;
+        self.rest = rest;
+        Ok(*byte)
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn rest(&self) -> &'a [u8] {
-        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    fn take_next(&mut self, is_wanted: impl Fn(u8) -> bool) -> bool {
+        match self.rest.split_first() {
+            Some((byte, rest)) if is_wanted(*byte) => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -232,18 +225,17 @@ impl Open {
     }
 }
 
-/// How many bytes at the start of these can stand in a string as they are.
-fn plain(bytes: &[u8]) -> usize {
-    const WORD: usize = size_of::<u64>();
-    let mut at = 0;
-    while let Some(word) = bytes[at..].first_chunk::<WORD>() {
+/// What follows behind the bytes that can stand in a string as they are.
+fn behind_plain(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         match special(u64::from_le_bytes(*word)) {
-            0 => at += WORD,
-            found => return at + found.trailing_zeros() as usize / 8,
+            0 => rest = behind,
+            found => return &rest[found.trailing_zeros() as usize / 8..],
         }
     }
-    let rest = &bytes[at..];
-    at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' ')).unwrap_or(rest.len())
+    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '));
+    end.map_or(&[], |end| &rest[end..])
 }
 
 /// Has the high bit of the first byte that is a quote, a backslash or a control character; the bits above that mean nothing.
@@ -370,9 +362,9 @@ mod tests {
         for length in 0..40 {
             for special in [b'"', b'\\', 0, 0x1f] {
                 let text = [vec![b'\xff'; length], vec![special], vec![b'"'; 9]].concat();
-                assert_eq!(plain(&text), length, "{special}");
+                assert_eq!(behind_plain(&text), &text[length..], "{special}");
             }
-            assert_eq!(plain(&vec![b' '; length]), length);
+            assert!(behind_plain(&vec![b' '; length]).is_empty());
         }
     }
 

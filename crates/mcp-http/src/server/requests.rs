@@ -1,24 +1,27 @@
 //! Whether a connection is answering anything: one that is not may be given up.
 
 use std::{
+    convert::Infallible,
+    future::{Future, Ready, ready},
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use axum::{
     Router,
-    body::Body,
-    extract::{
-        ConnectInfo, Request,
-        connect_info::{Connected, IntoMakeServiceWithConnectInfo},
-    },
-    middleware::{Next, from_fn},
+    body::{Body, HttpBody},
+    extract::Request,
     response::Response,
+    routing::future::RouteFuture,
     serve::{IncomingStream, Listener},
 };
 use http::{Method, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body::{Frame, SizeHint};
+use mcp_jsonrpc::Bytes;
 use tokio::time::Instant;
+use tower_service::Service;
 
 use crate::server::listener::Patient;
 
@@ -67,30 +70,92 @@ impl Drop for Running {
     }
 }
 
-impl<L: Listener> Connected<IncomingStream<'_, Patient<L>>> for Requests {
-    fn connect_info(stream: IncomingStream<'_, Patient<L>>) -> Self {
-        stream.io().requests.clone()
-    }
-}
-
 /// A router that tells each connection of its requests.
-pub(super) fn counting(router: Router) -> IntoMakeServiceWithConnectInfo<Router, Requests> {
-    router.layer(from_fn(count)).into_make_service_with_connect_info()
+pub(super) fn counting(router: Router) -> Counting {
+    Counting(router)
 }
 
-async fn count(ConnectInfo(requests): ConnectInfo<Requests>, request: Request, next: Next) -> Response {
-    let running = requests.begin();
-    let connects = request.method() == Method::CONNECT;
-    let response = next.run(request).await;
-    if connects || response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        // From here on it is another protocol's, which has bounds of its own.
-        std::mem::forget(running);
-        return response;
+/// Makes the service of each connection.
+pub(super) struct Counting(Router);
+
+impl<L: Listener> Service<IncomingStream<'_, Patient<L>>> for Counting {
+    type Response = Counted;
+    type Error = Infallible;
+    type Future = Ready<Result<Counted, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
-    // It lives as long as the body does, which keeps its length.
-    let keep = move |error| {
-        let _ = &running;
-        error
-    };
-    response.map(|body| Body::new(body.map_err(keep)))
+
+    fn call(&mut self, stream: IncomingStream<'_, Patient<L>>) -> Self::Future {
+        ready(Ok(Counted { router: self.0.clone(), requests: stream.io().requests.clone() }))
+    }
+}
+
+/// The router as one connection has it.
+#[derive(Clone)]
+pub(super) struct Counted {
+    router: Router,
+    requests: Requests,
+}
+
+impl Service<Request> for Counted {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answering {
+        let connects = request.method() == Method::CONNECT;
+        let running = Some(self.requests.clone().begin());
+        Answering { running, connects, response: self.router.call(request) }
+    }
+}
+
+/// An answer in the making.
+pub(super) struct Answering {
+    running: Option<Running>,
+    connects: bool,
+    response: RouteFuture<Infallible>,
+}
+
+impl Future for Answering {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ok(response) = ready!(Pin::new(&mut self.response).poll(cx));
+        let Some(running) = self.running.take() else { return Poll::Ready(Ok(response)) };
+        if self.connects || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // From here on it is another protocol's, which has bounds of its own.
+            std::mem::forget(running);
+            return Poll::Ready(Ok(response));
+        }
+        Poll::Ready(Ok(response.map(|body| Body::new(Kept { body, _running: running }))))
+    }
+}
+
+/// A request runs for as long as the body of its answer lives.
+struct Kept {
+    body: Body,
+    _running: Running,
+}
+
+impl HttpBody for Kept {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
