@@ -1,5 +1,7 @@
 //! The head of a request's parameters: what routing needs, picked in two shallow scans and shared, not copied.
 
+use std::borrow::Cow;
+
 use mcp_jsonrpc::{ByteString, Members, Notification, Raw, RequestId};
 
 use crate::{Fault, method::notification, shown::Elided};
@@ -58,9 +60,7 @@ pub(crate) struct Head {
 pub(crate) struct Meta {
     pub(crate) raw: Option<Raw>,
     pub(crate) progress_token: Option<ProgressToken>,
-    pub(crate) version: Option<ByteString>,
-    pub(crate) client_info: Option<Raw>,
-    pub(crate) client_capabilities: Option<Raw>,
+    pub(crate) has_capabilities: bool,
     /// What the modern era reads as a log level.
     pub(crate) log_level: Option<Raw>,
     /// What is wrong with it. It is told once the era is known, which may have other shapes than ours.
@@ -77,24 +77,24 @@ const META: [&str; 5] = [
 ];
 
 impl Head {
-    /// Scans `params`, where there are any.
-    pub(crate) fn scan(params: Option<&Raw>, id_bytes: usize) -> Self {
-        let mut head = Self::default();
+    /// Scans `params`, where there are any: the head, and the revision that `_meta` names.
+    pub(crate) fn scan(params: Option<&Raw>, id_bytes: usize) -> (Self, Option<Cow<'_, str>>) {
+        let (mut head, mut version) = (Self::default(), None);
         if let Some(params) = params {
-            head.fault = head.pick(params, id_bytes).err();
+            head.fault = head.pick(params, id_bytes, &mut version).err();
         }
-        head
+        (head, version)
     }
 
-    fn pick(&mut self, params: &Raw, id_bytes: usize) -> Result<(), Fault> {
+    fn pick<'a>(&mut self, params: &'a Raw, id_bytes: usize, version: &mut Option<Cow<'a, str>>) -> Result<(), Fault> {
         let members = Members::scan(params.as_str(), &HEAD).map_err(|_| not("params", "an object"))?;
         if let Some(meta) = members.get_some(0) {
-            self.meta = Meta::scan(params.slice(meta), id_bytes);
+            self.meta = Meta::scan(params.slice(meta), meta, id_bytes, version);
         }
         refuse_duplicates(&members, &HEAD)?;
         let text = |index: usize| members.get_some(index).map(|raw| string(params, raw, HEAD[index])).transpose();
         (self.name, self.uri, self.cursor) = (text(1)?, text(2)?, text(3)?);
-        self.arguments = object(params, members.get_some(4), "params.arguments")?;
+        self.arguments = object(members.get_some(4), "params.arguments")?.map(|raw| params.slice(raw));
         // Before the modern era they mean nothing, so what is wrong with them is told where they are read.
         self.request_state = members.get_some(5).map(|raw| params.slice(raw).to_string_value().unwrap_or_default());
         self.input_responses = members.get_some(6).map(|raw| params.slice(raw));
@@ -104,32 +104,38 @@ impl Head {
 }
 
 impl Meta {
-    fn scan(raw: Raw, id_bytes: usize) -> Self {
-        let mut meta = Self { raw: Some(raw.clone()), ..Self::default() };
-        meta.fault = meta.pick(&raw, id_bytes).err().map(|fault| match fault {
+    fn scan<'a>(raw: Raw, text: &'a str, id_bytes: usize, version: &mut Option<Cow<'a, str>>) -> Self {
+        let mut meta = Self { raw: Some(raw), ..Self::default() };
+        meta.fault = meta.pick(text, id_bytes, version).err().map(|fault| match fault {
             Fault::InvalidParams(why) => Fault::InvalidMeta(why),
             other => other,
         });
         meta
     }
 
-    fn pick(&mut self, raw: &Raw, id_bytes: usize) -> Result<(), Fault> {
-        let members = Members::scan(raw.as_str(), &META).map_err(|_| not("params._meta", "an object"))?;
+    fn pick<'a>(&mut self, text: &'a str, id_bytes: usize, version: &mut Option<Cow<'a, str>>) -> Result<(), Fault> {
+        let members = Members::scan(text, &META).map_err(|_| not("params._meta", "an object"))?;
         // First, since it decides how all else is to be read.
-        self.version = members.get_some(1).map(|version| string(raw, version, META[1])).transpose()?;
+        *version = members.get_string(1).transpose().map_err(|_| not(META[1], "a string"))?;
         refuse_duplicates(&members, &META)?;
-        let token = members.get_some(0).map(|token| ProgressToken::parse_shared(raw.slice(token), id_bytes));
-        self.progress_token = token.transpose().map_err(|_| not(META[0], "a string or an integer"))?;
-        self.client_info = object(raw, members.get_some(2), META[2])?;
-        self.client_capabilities = object(raw, members.get_some(3), META[3])?;
-        self.log_level = members.get_some(4).map(|level| raw.slice(level));
+        let shared = |raw: &str| self.raw.as_ref().map(|whole| whole.slice(raw));
+        let token = members.get_some(0).and_then(shared).map(|token| ProgressToken::parse_shared(token, id_bytes));
+        let token = token.transpose().map_err(|_| not(META[0], "a string or an integer"))?;
+        object(members.get_some(2), META[2])?;
+        self.has_capabilities = object(members.get_some(3), META[3])?.is_some();
+        (self.progress_token, self.log_level) = (token, members.get_some(4).and_then(shared));
         Ok(())
+    }
+
+    /// One of its members, if that is there.
+    pub(crate) fn member(&self, key: &str) -> Option<Raw> {
+        self.raw.as_ref()?.member(key).filter(|member| !member.is_null())
     }
 }
 
-fn object(whole: &Raw, value: Option<&str>, name: &str) -> Result<Option<Raw>, Fault> {
-    match value.map(|value| whole.slice(value)) {
-        Some(value) if !value.is_object() => Err(not(name, "an object")),
+fn object<'a>(value: Option<&'a str>, name: &str) -> Result<Option<&'a str>, Fault> {
+    match value {
+        Some(value) if !value.starts_with('{') => Err(not(name, "an object")),
         value => Ok(value),
     }
 }
@@ -163,7 +169,8 @@ mod tests {
     use super::*;
 
     fn scan(params: &str) -> Result<Head, Fault> {
-        let head = Head::scan(Some(&Raw::parse(params).unwrap()), 256);
+        let params = Raw::parse(params).unwrap();
+        let (head, _) = Head::scan(Some(&params), 256);
         match head.meta.fault.clone().or(head.fault.clone()) {
             Some(fault) => Err(fault),
             None => Ok(head),
@@ -172,15 +179,14 @@ mod tests {
 
     #[test]
     fn picks_what_routing_needs() {
-        let head = scan(
-            r#"{"name":"a\u0064d","arguments":{"a":1},"_meta":{"progressToken":7,"x":1,
-                "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
-        )
-        .unwrap();
+        let params = r#"{"name":"a\u0064d","arguments":{"a":1},"_meta":{"progressToken":7,"x":1,
+            "io.modelcontextprotocol/protocolVersion":"2026-0\u0037-28"}}"#;
+        let params = Raw::parse(params).unwrap();
+        let (head, version) = Head::scan(Some(&params), 256);
+        assert_eq!(version.as_deref(), Some("2026-07-28"));
         assert_eq!(head.name.as_deref(), Some("add"));
         assert_eq!(head.arguments.unwrap().as_str(), r#"{"a":1}"#);
         assert_eq!(head.meta.progress_token, Some(7u64.into()));
-        assert_eq!(head.meta.version.as_deref(), Some("2026-07-28"));
     }
 
     #[test]

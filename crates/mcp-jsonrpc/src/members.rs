@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::de::{Error as _, IgnoredAny};
 
@@ -86,6 +86,15 @@ impl<'a, const N: usize> Members<'a, N> {
         self.found[index].filter(|text| *text != "null")
     }
 
+    /// The member as a string, its escapes decoded; `null` counts as absent.
+    ///
+    /// # Errors
+    /// When it is no string, or one that cannot be decoded.
+    #[must_use]
+    pub fn get_string(&self, index: usize) -> Option<Result<Cow<'a, str>, serde_json::Error>> {
+        self.get_some(index).map(string)
+    }
+
     /// How many levels of arrays and objects are open at once in the object, itself among them.
     #[must_use]
     pub fn levels(&self) -> usize {
@@ -96,6 +105,14 @@ impl<'a, const N: usize> Members<'a, N> {
     #[must_use]
     pub fn duplicate(&self) -> Option<usize> {
         self.duplicate
+    }
+}
+
+/// What the text of a string means.
+pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(content) if !content.contains('\\') => Ok(Cow::Borrowed(content)),
+        _ => serde_json::from_str::<String>(text).map(Cow::Owned),
     }
 }
 

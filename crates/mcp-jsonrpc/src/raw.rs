@@ -1,10 +1,10 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize, de::Error as _, ser::Error as _};
 use serde_json::value::RawValue;
 
-use crate::{Members, scan::Scanner};
+use crate::{Members, members, scan::Scanner};
 
 /// Valid JSON text of one value, shared by reference count.
 ///
@@ -72,9 +72,9 @@ impl Raw {
     /// # Errors
     /// When the value is no string, or has a lone surrogate.
     pub fn to_string_value(&self) -> Result<ByteString, serde_json::Error> {
-        match self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-            Some(content) if !content.contains('\\') => Ok(share(&self.0, content)),
-            _ => self.decode::<String>().map(Into::into),
+        match members::string(&self.0)? {
+            Cow::Borrowed(content) => Ok(share(&self.0, content)),
+            Cow::Owned(content) => Ok(content.into()),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::{
     observer::{ConnectionEvent, Observed, Role},
     server::{Core, Exchange, Peer, Reply, Server, legacy, legacy::Session, modern},
     shown,
+    types::LogLevel,
 };
 
 /// What a wire knows of a request beside its bytes.
@@ -71,41 +72,48 @@ impl<'a> Arrival<'a> {
 
 /// Makes a request an exchange, or answers it with what is wrong.
 pub(super) fn accept(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Reply> {
-    let core = &server.0.core;
-    let (id, method, connection) = (request.id.clone(), request.method.clone(), arrival.connection());
-    // A refused request is answered as the era that its header names would have it.
-    let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
-    admit(server, request, arrival).map_err(|fault| {
-        let observed = core.observers.observed(|| Observed::incoming(method, id.clone(), connection));
-        let reply = Reply::refusal(Some(id), seems, fault);
-        core.observers.answered(observed, || reply.outcome());
-        reply
-    })
+    match admit(&server.0.core, &request, &arrival) {
+        Ok(admitted) => Ok(Exchange::new(server, request, admitted, &arrival)),
+        Err(fault) => {
+            // A refused request is answered as the era that its header names would have it.
+            let seems = arrival.version_header.and_then(Revision::parse).unwrap_or(Revision::LATEST_LEGACY);
+            Err(refused(&server.0.core, request, seems, fault, arrival.connection()))
+        }
+    }
 }
 
 /// Answers a request that is not even looked at.
 pub(super) fn refuse(core: &Core, request: Request, fault: Fault, connection: ConnectionEvent) -> Reply {
+    refused(core, request, Revision::LATEST_LEGACY, fault, connection)
+}
+
+fn refused(core: &Core, request: Request, seems: Revision, fault: Fault, connection: ConnectionEvent) -> Reply {
     let Request { id, method, .. } = request;
     let observed = core.observers.observed(|| Observed::incoming(method, id.clone(), connection));
-    let reply = Reply::refusal(Some(id), Revision::LATEST_LEGACY, fault);
+    let reply = Reply::refusal(Some(id), seems, fault);
     core.observers.answered(observed, || reply.outcome());
     reply
 }
 
-fn admit(server: &Server, request: Request, arrival: Arrival<'_>) -> Result<Exchange, Fault> {
-    let core = &server.0.core;
-    let mut head = Head::scan(request.params.as_ref(), core.limits.id_bytes);
-    let spoken = spoken(core.revisions, head.meta.version.as_ref(), &arrival);
+/// What is known of a request that is to be served.
+pub(super) struct Admitted {
+    pub(super) head: Head,
+    pub(super) revision: Revision,
+    pub(super) log_level: Option<LogLevel>,
+}
+
+fn admit(core: &Core, request: &Request, arrival: &Arrival<'_>) -> Result<Admitted, Fault> {
+    let (mut head, version) = Head::scan(request.params.as_ref(), core.limits.id_bytes);
+    let spoken = spoken(core.revisions, version.as_deref(), arrival);
     // The era comes first; but that a version cannot be read says more than that it is missing.
-    let fault = head.meta.fault.take_if(|_| spoken.is_ok() || head.meta.version.is_none());
-    let mut exchange = match (fault, spoken?) {
-        (Some(fault), _) => return Err(fault),
-        (None, Spoken::Modern(revision)) => modern::accept(server, request, head, revision)?,
-        (None, Spoken::Legacy(header)) => legacy::accept(server, request, head, header, &arrival)?,
+    if let Some(fault) = head.meta.fault.take_if(|_| spoken.is_ok() || version.is_none()) {
+        return Err(fault);
+    }
+    let (revision, log_level) = match spoken? {
+        Spoken::Modern(revision) => (revision, modern::accept(core, &head)?),
+        Spoken::Legacy(header) => (legacy::accept(core.revisions, &request.method, header, arrival)?, None),
     };
-    exchange.peer = arrival.peer.cloned().unwrap_or_default();
-    exchange.connection = arrival.connection();
-    Ok(exchange)
+    Ok(Admitted { head, revision, log_level })
 }
 
 /// What a request speaks, as far as it says so itself.
@@ -119,7 +127,7 @@ enum Spoken {
 /// The era: modern if `_meta` or the version header says so, before any session is looked at.
 ///
 /// Specification: *Versioning and Compatibility*; *Streamable HTTP, Protocol Version Header*.
-fn spoken(accepted: Revisions, meta: Option<&ByteString>, arrival: &Arrival<'_>) -> Result<Spoken, Fault> {
+fn spoken(accepted: Revisions, meta: Option<&str>, arrival: &Arrival<'_>) -> Result<Spoken, Fault> {
     let header = arrival.version_header;
     let Some(meta) = meta else { return without_meta(accepted, header) };
     if arrival.http && header != Some(meta) {
@@ -127,7 +135,7 @@ fn spoken(accepted: Revisions, meta: Option<&ByteString>, arrival: &Arrival<'_>)
     }
     match accepted.find(meta) {
         Some(revision) if revision.era() == Era::Modern => Ok(Spoken::Modern(revision)),
-        _ => Err(unsupported(meta.clone(), accepted)),
+        _ => Err(unsupported(meta.into(), accepted)),
     }
 }
 
@@ -159,8 +167,7 @@ mod tests {
     use super::*;
 
     fn judged(meta: Option<&str>, arrival: Arrival<'_>) -> Result<Spoken, i64> {
-        let meta = meta.map(ByteString::from);
-        spoken(Revisions::default(), meta.as_ref(), &arrival).map_err(|fault| fault.to_error(Revision::LATEST).code)
+        spoken(Revisions::default(), meta, &arrival).map_err(|fault| fault.to_error(Revision::LATEST).code)
     }
 
     #[test]

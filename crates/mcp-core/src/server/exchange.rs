@@ -5,11 +5,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Era, Fault, Revision,
-    head::{Head, ProgressToken},
+    head::{Head, ProgressToken, meta_key},
     method::{Listen, Method},
-    observer::{ConnectionEvent, Role, Watch},
+    observer::{ConnectionEvent, Watch},
     server::{
-        Extensions, Peer, Principal, RequestHead, Server, legacy::Session, modern::Replay, outlet::Outlet,
+        Arrival, Extensions, Peer, Principal, RequestHead, Server,
+        accept::Admitted,
+        legacy::{Handshake, Session},
+        modern::Replay,
+        outlet::Outlet,
         task::Tasking,
     },
     types::{ClientCapabilities, Implementation, LogLevel},
@@ -30,6 +34,8 @@ pub struct Exchange {
     pub(crate) head: Head,
     pub(crate) revision: Revision,
     pub(crate) session: Option<Arc<Session>>,
+    /// What the handshake that it is says of its client.
+    pub(crate) introduced: Option<Box<Introduced>>,
     pub(crate) peer: Peer,
     /// What observers are told that it came over.
     pub(crate) connection: ConnectionEvent,
@@ -49,10 +55,17 @@ pub struct Exchange {
     pub(crate) task: Option<Arc<Tasking>>,
 }
 
+/// What `initialize` says of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Introduced {
+    pub(crate) client_info: Raw,
+    pub(crate) capabilities: Raw,
+}
+
 impl Exchange {
-    pub(crate) fn new(server: &Server, request: Request, head: Head, revision: Revision) -> Self {
-        let Request { id, method, params, .. } = request;
-        Self {
+    pub(super) fn new(server: &Server, request: Request, admitted: Admitted, arrival: &Arrival<'_>) -> Self {
+        let (Request { id, method, params, .. }, Admitted { head, revision, log_level }) = (request, admitted);
+        let mut exchange = Self {
             server: Server::passing(server.0.clone()),
             sequence: server.0.core.sequence.fetch_add(1, Ordering::Relaxed),
             id,
@@ -61,17 +74,23 @@ impl Exchange {
             head,
             revision,
             session: None,
-            peer: Peer::new(),
-            connection: ConnectionEvent { role: Role::Server, transport: "none" },
+            introduced: None,
+            peer: arrival.peer.cloned().unwrap_or_default(),
+            connection: arrival.connection(),
             extensions: Extensions::default(),
-            log_level: None,
+            log_level,
             outlet: Outlet::None,
             watch: None,
             closing: None,
             replay: None,
             checks: None,
             task: None,
+        };
+        // In the modern era a session is where its connection's calls are kept, and no more.
+        if let Some(session) = arrival.session.filter(|_| revision.era() == Era::Legacy) {
+            exchange.join(session);
         }
+        exchange
     }
 
     /// The server that answers it.
@@ -205,15 +224,22 @@ impl Exchange {
     /// Who the client says it is: in this request, or in the handshake of its session.
     #[must_use]
     pub fn client_info(&self) -> Option<Implementation> {
-        let handshake = self.session.as_ref().and_then(|session| session.handshake());
-        self.head.meta.client_info.as_ref().or(handshake.map(|handshake| &handshake.client_info))?.decode().ok()
+        let said = self.said(meta_key::CLIENT_INFO, |introduced| &introduced.client_info, |known| &known.client_info);
+        said?.decode().ok()
     }
 
     /// What the client can do: as this request says, or the handshake of its session.
     #[must_use]
     pub fn client_capabilities(&self) -> ClientCapabilities {
-        let handshake = self.session.as_ref().and_then(|session| session.handshake());
-        let raw = self.head.meta.client_capabilities.as_ref().or(handshake.map(|handshake| &handshake.capabilities));
-        raw.and_then(|raw| raw.decode().ok()).unwrap_or_default()
+        let key = meta_key::CLIENT_CAPABILITIES;
+        let said = self.said(key, |introduced| &introduced.capabilities, |known| &known.capabilities);
+        said.and_then(|raw| raw.decode().ok()).unwrap_or_default()
+    }
+
+    /// What is said of the client: in the handshake that this is, in `_meta`, or in the handshake before.
+    fn said(&self, key: &str, now: fn(&Introduced) -> &Raw, before: fn(&Handshake) -> &Raw) -> Option<Raw> {
+        let now = self.introduced.as_deref().map(now).cloned();
+        let before = || self.session.as_ref().and_then(|session| session.handshake()).map(before).cloned();
+        now.or_else(|| self.head.meta.member(key)).or_else(before)
     }
 }

@@ -3,7 +3,7 @@ use mcp_jsonrpc::Raw;
 use crate::{
     Era, Fault, Revision,
     hub::Subject,
-    server::{Core, Exchange, legacy::Handshake, reply::Body},
+    server::{Core, Exchange, exchange::Introduced, legacy::Handshake, reply::Body},
     types::{InitializeParams, InitializeResult, ServerCapabilities},
 };
 
@@ -15,8 +15,8 @@ pub(crate) fn initialize(core: &Core, mut exchange: Exchange) -> Result<Body, Fa
     check_length(core, &params)?;
     exchange.revision = negotiate(core, &params.protocol_version)?;
     // From here on the exchange knows its client, as all that come after it do.
-    exchange.head.meta.client_info = Some(params.client_info);
-    exchange.head.meta.client_capabilities = Some(params.capabilities);
+    let InitializeParams { client_info, capabilities, .. } = params;
+    exchange.introduced = Some(Box::new(Introduced { client_info, capabilities }));
     let (introduction, capabilities) = (core.introduction(&exchange), core.capabilities(&exchange));
     agree(core, &exchange, &capabilities)?;
     let body = Body::encode(&InitializeResult {
@@ -31,12 +31,11 @@ pub(crate) fn initialize(core: &Core, mut exchange: Exchange) -> Result<Body, Fa
 /// The session, where there is one, is told of changes to the lists that its client knows of.
 fn agree(core: &Core, exchange: &Exchange, capabilities: &ServerCapabilities) -> Result<(), Fault> {
     let Some(session) = &exchange.session else { return Ok(()) };
-    let meta = &exchange.head.meta;
-    let (client_info, client_capabilities) = (meta.client_info.clone(), meta.client_capabilities.clone());
+    let Some(introduced) = &exchange.introduced else { return Ok(()) };
     // Copies: a slice would hold on to the whole message for as long as the session lives.
-    let kept = |raw: Option<Raw>| raw.map_or(Raw::empty_object(), |raw| Raw::assume_valid(raw.as_str().into()));
-    let (client_info, capabilities_of_client) = (kept(client_info), kept(client_capabilities));
-    let handshake = Handshake { revision: exchange.revision, client_info, capabilities: capabilities_of_client };
+    let kept = |raw: &Raw| Raw::assume_valid(raw.as_str().into());
+    let (client_info, of_client) = (kept(&introduced.client_info), kept(&introduced.capabilities));
+    let handshake = Handshake { revision: exchange.revision, client_info, capabilities: of_client };
     let listener = core.hub.listener();
     for (told_of, subject) in [
         (&capabilities.tools, Subject::Tools),

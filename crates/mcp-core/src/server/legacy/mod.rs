@@ -9,7 +9,6 @@ mod subscribe;
 use std::sync::Arc;
 
 pub(super) use handshake::initialize;
-use mcp_jsonrpc::Request;
 pub use peer::Aside;
 pub(crate) use session::Handshake;
 pub use session::{Change, Session};
@@ -18,25 +17,9 @@ pub(super) use subscribe::{subscribe, unsubscribe};
 
 use crate::{
     Era, Fault, Revision, Revisions,
-    head::Head,
     method::{Initialize, Method, Ping},
-    server::{Arrival, Exchange, Server},
+    server::{Arrival, Exchange},
 };
-
-pub(super) fn accept(
-    server: &Server,
-    request: Request,
-    head: Head,
-    header: Option<Revision>,
-    arrival: &Arrival<'_>,
-) -> Result<Exchange, Fault> {
-    let revision = revision(server.revisions(), &request.method, header, arrival)?;
-    let mut exchange = Exchange::new(server, request, head, revision);
-    if let Some(session) = arrival.session {
-        exchange.join(session);
-    }
-    Ok(exchange)
-}
 
 impl Exchange {
     /// Makes it one of a session, in whose revision it is served. For transports that find the session once they know
@@ -54,7 +37,7 @@ fn session(exchange: &Exchange) -> Result<&Arc<Session>, Fault> {
 }
 
 /// What a request speaks that does not say so itself.
-fn revision(
+pub(super) fn accept(
     accepted: Revisions,
     method: &str,
     header: Option<Revision>,

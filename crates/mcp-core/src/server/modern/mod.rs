@@ -10,26 +10,24 @@ mod state;
 pub(super) use discover::discover;
 pub(crate) use listen::Subscriptions;
 pub(super) use listen::listen;
-use mcp_jsonrpc::{Raw, Request};
+use mcp_jsonrpc::Raw;
 pub(crate) use replay::{Asked, Replay, over};
 pub use state::StateKeys;
 
 use crate::{
-    Fault, Revision,
+    Fault,
     head::{Head, meta_key},
-    server::{Exchange, Server},
+    server::Core,
     types::LogLevel,
 };
 
 /// Specification: *Overview, Per-request protocol fields*.
-pub(super) fn accept(server: &Server, request: Request, head: Head, revision: Revision) -> Result<Exchange, Fault> {
-    if head.meta.client_capabilities.is_none() {
+pub(super) fn accept(core: &Core, head: &Head) -> Result<Option<LogLevel>, Fault> {
+    if !head.meta.has_capabilities {
         return Err(missing(meta_key::CLIENT_CAPABILITIES));
     }
     let log_level = head.meta.log_level.as_ref().map(log_level).transpose()?;
-    let mut exchange = Exchange::new(server, request, head, revision);
-    exchange.log_level = log_level.filter(|_| server.0.core.logging);
-    Ok(exchange)
+    Ok(log_level.filter(|_| core.logging))
 }
 
 /// Specification: *Logging, Error Handling*.
