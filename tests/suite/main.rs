@@ -5,7 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, in its helpers too")]
 
-mod budget;
 mod client;
 mod derive;
 mod duplex;

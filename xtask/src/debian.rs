@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::process;
 
 /// The Debian packages that bring a command.
-const PACKAGES: &[(&str, &[&str])] = &[("curl", &["curl"]), ("npm", &["nodejs", "npm"]), ("wrk", &["wrk"])];
+const PACKAGES: &[(&str, &[&str])] =
+    &[("curl", &["curl"]), ("npm", &["nodejs", "npm"]), ("valgrind", &["valgrind"]), ("wrk", &["wrk"])];
 
 /// Makes sure that `command` is on the PATH, or says plainly that it is missing.
 pub(crate) fn ensure(command: &str) -> Result {

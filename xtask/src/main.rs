@@ -3,6 +3,7 @@
 mod arguments;
 mod autobahn;
 mod bench;
+mod budget;
 mod conformance;
 mod debian;
 mod demo;
@@ -81,6 +82,12 @@ const COMMANDS: &[Command] = &[
         flags: &["--seconds N", "--rounds N", "--only ROW", "--smoke"],
         about: "measures our server beside its peers and the ceilings: rounds (3) of 2 s each (--smoke: one of 0.2 s)",
         run: bench::run,
+    },
+    Command {
+        name: "budget",
+        flags: &["--only NAME", "--write"],
+        about: "counts instructions and allocations of the hot functions, and fails where they are over the budget",
+        run: |arguments| budget::run(arguments.value("--only"), arguments.has("--write")),
     },
 ];
 

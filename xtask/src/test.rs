@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{autobahn, conformance, debian, interop, process, tidy, workspace};
+use crate::{autobahn, budget, conformance, debian, interop, process, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "each library crate alone", run: |_| crates_alone() },
     Step { name: "tests", run: |_| tests() },
     Step { name: "documentation", run: |_| documentation() },
+    Step { name: "instructions and allocations", run: |_| budget() },
     Step { name: "conformance suite", run: conformance },
     Step { name: "WebSocket frames", run: |_| websocket() },
     Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm, None).map(|()| Done::Yes) },
@@ -77,6 +78,14 @@ fn tests() -> Result<Done> {
     // It runs the commands of docs/http.md.
     debian::ensure("curl")?;
     cargo(&["test", "--workspace", "--all-features"])
+}
+
+/// Callgrind counts on Linux, and so does CI.
+fn budget() -> Result<Done> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Done::LeftOut("no Linux"));
+    }
+    budget::run(None, false).map(|()| Done::Yes)
 }
 
 /// Features only add, and no crate leans on what another crate turns on: each builds bare and with each single feature.
