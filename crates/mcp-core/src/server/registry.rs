@@ -7,13 +7,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use mcp_jsonrpc::{ByteString, Raw, encode};
 
 use crate::{
     Blame, Era, Error, ErrorKind, Exchange, Prompt, Resource, ResourceTemplate, Revision, Tool,
     hub::{Hub, Subject},
-    server::reply::Rendered,
+    server::reply::{self, Rendered},
     shown,
 };
 
@@ -60,11 +60,14 @@ struct Snapshot<T> {
     ordered: Vec<Arc<Entry<T>>>,
     /// What the next one is numbered.
     next: u64,
+    /// All of them as JSON text, with their commas, by revision.
+    whole: [OnceLock<Bytes>; Revision::ALL.len()],
 }
 
+/// A copy is made to be changed.
 impl<T> Clone for Snapshot<T> {
     fn clone(&self) -> Self {
-        Self { by_key: self.by_key.clone(), ordered: self.ordered.clone(), next: self.next }
+        Self { by_key: self.by_key.clone(), ordered: self.ordered.clone(), next: self.next, whole: Default::default() }
     }
 }
 
@@ -268,7 +271,8 @@ impl<T: Listed> Registry<T> {
 impl<T> Registry<T> {
     /// One that is empty, and tells `hub` of changes to `subject`.
     pub(crate) fn new(filter: Option<Filter<T>>, hub: &Arc<Hub>, subject: Subject) -> Self {
-        let empty = Snapshot { by_key: HashMap::new(), ordered: Vec::new(), next: 0 };
+        let (by_key, ordered) = (HashMap::new(), Vec::new());
+        let empty = Snapshot { by_key, ordered, next: 0, whole: Default::default() };
         Self {
             snapshot: ArcSwap::from_pointee(empty),
             filter,
@@ -343,6 +347,22 @@ impl<T> Registry<T> {
             last = Some(entry.number);
         }
         (page, last.filter(|_| shown.next().is_some()))
+    }
+}
+
+impl<T: Listed> Registry<T> {
+    /// All entries as JSON text, where all see the same, and it is no more than `most`.
+    pub(crate) fn whole(&self, most: usize, revision: Revision) -> Option<Bytes> {
+        let snapshot = self.snapshot.load();
+        if !self.is_one_for_all() || snapshot.ordered.len() > most {
+            return None;
+        }
+        let whole = snapshot.whole[revision as usize].get_or_init(|| {
+            let mut text = BytesMut::with_capacity(reply::size(&snapshot.ordered, revision));
+            reply::write(&mut text, &snapshot.ordered, revision);
+            text.freeze()
+        });
+        Some(whole.clone())
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Body {
     /// The members as JSON text, without the braces and without `_meta`.
     pub(crate) members: BytesMut,
     /// What is listed, which stands behind the members.
-    pub(crate) listed: Option<Box<Entries>>,
+    pub(crate) listed: Option<Box<Listing>>,
     /// What the result itself puts into `_meta`, an object.
     pub(crate) meta: Option<Raw>,
     /// The cache hint, where the modern era wants one.
@@ -54,12 +54,22 @@ impl ResultKind {
     }
 }
 
-/// A result's member that is an array, of entries that are rendered already: they are copied once, into the answer.
+/// A result's member that is an array of what is rendered already: it is copied once, into the answer.
 #[derive(Clone)]
-pub(crate) struct Entries {
+pub(crate) struct Listing {
     pub(crate) member: &'static str,
-    pub(crate) entries: Vec<Arc<dyn Rendered>>,
-    pub(crate) revision: Revision,
+    pub(crate) entries: Entries,
+}
+
+/// What is in it.
+#[derive(Clone)]
+pub(crate) enum Entries {
+    /// The same for all who ask, with its commas.
+    Whole(Bytes),
+    Each {
+        entries: Vec<Arc<dyn Rendered>>,
+        revision: Revision,
+    },
 }
 
 /// Something that is rendered once for each revision.
@@ -68,35 +78,45 @@ pub(crate) trait Rendered: Send + Sync {
     fn rendered(&self, revision: Revision) -> &Raw;
 }
 
-impl Entries {
+impl Listing {
     fn size(&self) -> usize {
-        8 + self.member.len() + self.texts().map(|text| text.len() + 1).sum::<usize>()
+        let entries = match &self.entries {
+            Entries::Whole(text) => text.len(),
+            Entries::Each { entries, revision } => size(entries, *revision),
+        };
+        8 + self.member.len() + entries
     }
 
     fn write(&self, out: &mut BytesMut) {
         out.put_u8(b'"');
         out.put_slice(self.member.as_bytes());
         out.put_slice(br#"":["#);
-        for (index, text) in self.texts().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            out.put_slice(text);
+        match &self.entries {
+            Entries::Whole(text) => out.put_slice(text),
+            Entries::Each { entries, revision } => write(out, entries, *revision),
         }
         out.put_u8(b']');
     }
+}
 
-    fn texts(&self) -> impl Iterator<Item = &[u8]> {
-        self.entries.iter().map(|entry| entry.rendered(self.revision).as_bytes())
+/// How long the entries get with their commas.
+pub(crate) fn size<R: Rendered + ?Sized>(entries: &[Arc<R>], revision: Revision) -> usize {
+    entries.iter().map(|entry| entry.rendered(revision).as_bytes().len() + 1).sum()
+}
+
+/// Writes the entries with their commas.
+pub(crate) fn write<R: Rendered + ?Sized>(out: &mut BytesMut, entries: &[Arc<R>], revision: Revision) {
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 {
+            out.put_u8(b',');
+        }
+        out.put_slice(entry.rendered(revision).as_bytes());
     }
 }
 
-impl std::fmt::Debug for Entries {
+impl std::fmt::Debug for Listing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entries")
-            .field("member", &self.member)
-            .field("len", &self.entries.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Listing").field("member", &self.member).finish_non_exhaustive()
     }
 }
 
@@ -343,7 +363,8 @@ mod tests {
     #[test]
     fn what_is_listed_stands_behind_the_members_in_an_answer_that_is_allocated_once() {
         let listed = |entries: Vec<Arc<dyn Rendered>>| {
-            Some(Box::new(Entries { member: "tools", entries, revision: Revision::LATEST }))
+            let entries = Entries::Each { entries, revision: Revision::LATEST };
+            Some(Box::new(Listing { member: "tools", entries }))
         };
         let entries = ["{}", "1"].map(|entry| Arc::new(Raw::parse(entry).unwrap()) as Arc<dyn Rendered>);
         let mut listing = body(r#""nextCursor":"2""#, None);

@@ -11,7 +11,7 @@ use std::{
 
 use axum::{extract::Request, response::Response};
 use futures_util::future::Either;
-use http::{HeaderName, StatusCode, header, request::Parts};
+use http::{HeaderName, Method, StatusCode, header, request::Parts};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use mcp_core::{
@@ -221,6 +221,9 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
+        if request.method() != Method::GET {
+            return Either::Left(self.inner.call(request));
+        }
         let (mut parts, body) = request.into_parts();
         match take(&self.endpoint, &mut parts) {
             Some(answer) => Either::Right(ready(Ok(answer))),

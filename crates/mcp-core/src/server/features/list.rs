@@ -9,7 +9,7 @@ use crate::{
     server::{
         Core, Exchange, Listed, Registry,
         registry::Entry,
-        reply::{Body, Entries, Rendered},
+        reply::{Body, Entries, Listing, Rendered},
     },
     types::CacheHint,
 };
@@ -27,17 +27,32 @@ pub(crate) fn list<T: Listed>(
     if after.is_some_and(|after| !registry.knows(after)) {
         return Err(no_such_cursor());
     }
-    let shows = |item: &T| registry.shows(exchange, item);
-    let show = |entry: &Arc<Entry<T>>| entry.clone() as Arc<dyn Rendered>;
-    let (entries, last) = registry.page(after, core.limits.page_size, shows, show);
+    let whole = after.is_none().then(|| registry.whole(core.limits.page_size, exchange.revision)).flatten();
+    let (entries, last) = match whole {
+        Some(text) => (Entries::Whole(text), None),
+        None => page(core, exchange, registry, after),
+    };
     let next = last.map(|last| format!(r#""nextCursor":"{}""#, write_cursor(last)));
     let hint = if registry.is_one_for_all() { hint } else { hint.privately() };
     Ok(Body {
         members: next.as_deref().unwrap_or_default().into(),
-        listed: Some(Box::new(Entries { member, entries, revision: exchange.revision })),
+        listed: Some(Box::new(Listing { member, entries })),
         ..Body::default()
     }
     .cached(hint))
+}
+
+/// What the exchange sees behind that entry, and the number of the last of it, if more follows.
+fn page<T: Listed>(
+    core: &Core,
+    exchange: &Exchange,
+    registry: &Registry<T>,
+    after: Option<u64>,
+) -> (Entries, Option<u64>) {
+    let shows = |item: &T| registry.shows(exchange, item);
+    let show = |entry: &Arc<Entry<T>>| entry.clone() as Arc<dyn Rendered>;
+    let (entries, last) = registry.page(after, core.limits.page_size, shows, show);
+    (Entries::Each { entries, revision: exchange.revision }, last)
 }
 
 /// A cursor names the last entry of a page, so it stays good whatever is added or removed.
