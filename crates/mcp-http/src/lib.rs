@@ -37,7 +37,7 @@ pub use mcp_core::DEFAULT_PATH;
 #[cfg(feature = "client")]
 pub use reqwest;
 #[cfg(feature = "server")]
-pub use server::{Routes, Sessions, request_parts, routes, serve, serve_router};
+pub use server::{Routes, RoutesService, Sessions, request_parts, routes, serve, serve_service};
 
 /// Entry points for the fuzzer.
 #[cfg(all(fuzzing, feature = "client"))]

@@ -105,5 +105,5 @@ async fn greet() -> Result<&'static str, ToolError> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::builder(implementation!()).tool(Tool::new("greet", greet)).build();
     let (limits, app) = (server.limits().clone(), app(server, "http://localhost:6274")?);
-    Ok(http::serve_router(app, TcpListener::bind("127.0.0.1:8080").await?, &limits).await?)
+    Ok(http::serve_service(app, TcpListener::bind("127.0.0.1:8080").await?, &limits).await?)
 }

@@ -9,6 +9,7 @@ use mcp_suite::{
     ws::WsLayer,
 };
 use tokio::net::TcpListener;
+use tower_layer::Layer;
 
 const USAGE: &str = "usage: everything-server stdio | everything-server asking | everything-server noisy HOW | \
                      everything-server http --listen ADDR [--stateless] | everything-server ws --listen ADDR";
@@ -42,9 +43,9 @@ async fn http_and_ws(address: &str, has_sessions: bool) -> Result<(), Box<dyn Er
     let (bound, limits) = (listener.local_addr()?, server.limits().clone());
     let hosts = Hosts::loopback().bound(bound);
     let routes = Routes::new(server.clone()).hosts(hosts.clone());
-    let routes = if has_sessions { routes } else { routes.stateless() }.into_router();
+    let routes = if has_sessions { routes } else { routes.stateless() }.into_service();
     eprintln!("listening on http://{bound}/mcp");
-    Ok(http::serve_router(routes.layer(WsLayer::new(server).hosts(hosts)), listener, &limits).await?)
+    Ok(http::serve_service(WsLayer::new(server).hosts(hosts).layer(routes), listener, &limits).await?)
 }
 
 async fn ws(address: &str) -> Result<(), Box<dyn Error>> {

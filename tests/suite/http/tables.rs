@@ -171,6 +171,9 @@ async fn a_route_without_sessions_answers_each_message_by_itself() {
         served("without streaming it is JSON", at("text/event-stream, application/json;q=0.1")),
         refused("and nothing else", at("text/event-stream"), 406),
         line("the default path is not there then", Post::new(tools(1)), 404, Body::None),
+        served("a slash behind it makes no difference", Post::to("POST /tools/", tools(1))),
+        line("two do", Post::to("POST /tools//", tools(1)), 404, Body::None),
+        line("nor is what only begins like it", Post::to("POST /toolshed", tools(1)), 404, Body::None),
     ];
     check(json_only.address, lines).await;
 }

@@ -45,7 +45,7 @@ async fn a_router_is_served_over_a_unix_socket() {
     let socket = folder.path().join("mcp.sock");
     let server = everything_server::server();
     let (limits, listener) = (server.limits().clone(), UnixListener::bind(&socket).unwrap());
-    let serving = async move { mcp_http::serve_router(mcp_http::routes(server), listener, &limits).await };
+    let serving = async move { mcp_http::serve_service(mcp_http::routes(server), listener, &limits).await };
     let serving = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(serving));
     let add = call(1, "add", json!({ "a": 2, "b": 5 }));
     assert_eq!(curl(&socket, "localhost", &add).await["result"]["content"][0]["text"], "7");

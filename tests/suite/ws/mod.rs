@@ -202,7 +202,7 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, limits) = (listener.local_addr().unwrap(), server.limits().clone());
         let router = mcp_http::Routes::new(server.clone()).stateless().into_router().layer(WsLayer::new(server));
-        let task = tokio::spawn(async move { mcp_http::serve_router(router, listener, &limits).await.unwrap() });
+        let task = tokio::spawn(async move { mcp_http::serve_service(router, listener, &limits).await.unwrap() });
         Self { address, task }
     }
 

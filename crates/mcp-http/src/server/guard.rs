@@ -5,8 +5,8 @@
 use http::{header, request::Parts};
 
 use crate::server::{
+    endpoint::Endpoint,
     refusal::{Refusal, check_single},
-    routes::Endpoint,
     single,
 };
 

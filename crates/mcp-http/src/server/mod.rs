@@ -1,4 +1,5 @@
 mod accept_header;
+mod endpoint;
 mod guard;
 mod legacy;
 mod listener;
@@ -14,6 +15,7 @@ mod single;
 mod sse;
 mod stop;
 
+pub use endpoint::RoutesService;
 pub use legacy::Sessions;
 pub use peer::request_parts;
-pub use routes::{Routes, routes, serve, serve_router};
+pub use routes::{Routes, routes, serve, serve_service};

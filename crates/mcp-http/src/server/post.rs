@@ -24,12 +24,11 @@ use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
         accept_header::{self, Wanted},
+        endpoint::Endpoint,
         legacy, mirror,
         peer::{self, Head},
         refusal::Refusal,
-        reply, respond,
-        routes::Endpoint,
-        single,
+        reply, respond, single,
     },
 };
 

@@ -5,25 +5,25 @@ use std::{
     future::{Future, Ready, ready},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
-    Router,
     body::{Body, HttpBody},
     extract::Request,
     response::Response,
-    routing::future::RouteFuture,
     serve::{IncomingStream, Listener},
 };
 use http::{Method, StatusCode};
 use http_body::{Frame, SizeHint};
 use mcp_jsonrpc::Bytes;
+use pin_project_lite::pin_project;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tower_service::Service;
 
-use crate::server::listener::Patient;
+use crate::server::{listener::Patient, refusal::Refusal};
 
 /// The requests of one connection whose heads have come, and whose answers have not gone.
 #[derive(Debug, Clone)]
@@ -70,76 +70,107 @@ impl Drop for Running {
     }
 }
 
-/// A router that tells each connection of its requests.
-pub(super) fn counting(router: Router) -> Counting {
-    Counting(router)
+/// A service that tells each connection of its requests, and cuts their answers off when `cut` fires.
+pub(super) fn counting<S>(service: S, cut: CancellationToken) -> Counting<S> {
+    Counting { service, cut }
 }
 
 /// Makes the service of each connection.
-pub(super) struct Counting(Router);
+pub(super) struct Counting<S> {
+    service: S,
+    cut: CancellationToken,
+}
 
-impl<L: Listener> Service<IncomingStream<'_, Patient<L>>> for Counting {
-    type Response = Counted;
+impl<S: Clone, L: Listener> Service<IncomingStream<'_, Patient<L>>> for Counting<S> {
+    type Response = Counted<S>;
     type Error = Infallible;
-    type Future = Ready<Result<Counted, Infallible>>;
+    type Future = Ready<Result<Counted<S>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, stream: IncomingStream<'_, Patient<L>>) -> Self::Future {
-        ready(Ok(Counted { router: self.0.clone(), requests: stream.io().requests.clone() }))
+        let (service, cut) = (self.service.clone(), self.cut.clone());
+        ready(Ok(Counted { service, requests: stream.io().requests.clone(), cut }))
     }
 }
 
-/// The router as one connection has it.
+/// The service as one connection has it.
 #[derive(Clone)]
-pub(super) struct Counted {
-    router: Router,
+pub(super) struct Counted<S> {
+    service: S,
     requests: Requests,
+    cut: CancellationToken,
 }
 
-impl Service<Request> for Counted {
+impl<S: Service<Request, Response = Response, Error = Infallible>> Service<Request> for Counted<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Answering<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<Request>::poll_ready(&mut self.router, cx)
+        self.service.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Answering {
+    fn call(&mut self, request: Request) -> Self::Future {
         let connects = request.method() == Method::CONNECT;
         let running = Some(self.requests.clone().begin());
-        Answering { running, connects, response: self.router.call(request) }
+        Answering { response: self.service.call(request), running, connects, cut: Cut::new(self.cut.clone()) }
     }
 }
 
-/// An answer in the making.
-pub(super) struct Answering {
-    running: Option<Running>,
-    connects: bool,
-    response: RouteFuture<Infallible>,
+pin_project! {
+    /// An answer in the making.
+    pub(super) struct Answering<F> {
+        #[pin]
+        response: F,
+        running: Option<Running>,
+        connects: bool,
+        cut: Cut,
+    }
 }
 
-impl Future for Answering {
+impl<F: Future<Output = Result<Response, Infallible>>> Future for Answering<F> {
     type Output = Result<Response, Infallible>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ok(response) = ready!(Pin::new(&mut self.response).poll(cx));
-        let Some(running) = self.running.take() else { return Poll::Ready(Ok(response)) };
-        if self.connects || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Poll::Ready(Ok(response)) = this.response.poll(cx) else {
+            return this.cut.poll(cx).map(|()| Ok(Refusal::Stopping.answer(None)));
+        };
+        let Some(running) = this.running.take() else { return Poll::Ready(Ok(response)) };
+        if *this.connects || response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // From here on it is another protocol's, which has bounds of its own.
             std::mem::forget(running);
             return Poll::Ready(Ok(response));
         }
-        Poll::Ready(Ok(response.map(|body| Body::new(Kept { body, _running: running }))))
+        let cut = Cut::new(this.cut.token.clone());
+        Poll::Ready(Ok(response.map(|body| Body::new(Kept { body, cut, _running: running }))))
     }
 }
 
-/// A request runs for as long as the body of its answer lives.
+/// Whether what waits is to be cut off. It is listened for only once something waits.
+struct Cut {
+    token: CancellationToken,
+    listening: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+impl Cut {
+    fn new(token: CancellationToken) -> Self {
+        Self { token, listening: None }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let token = &self.token;
+        self.listening.get_or_insert_with(|| Box::pin(token.clone().cancelled_owned())).as_mut().poll(cx)
+    }
+}
+
+/// A request runs for as long as the body of its answer lives, which keeps its length.
 struct Kept {
     body: Body,
+    cut: Cut,
     _running: Running,
 }
 
@@ -148,7 +179,10 @@ impl HttpBody for Kept {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Pending => self.cut.poll(cx).map(|()| None),
+            ready => ready,
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -13,7 +13,7 @@ use mcp_jsonrpc::Bytes;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::server::{accept_header::Wanted, reply, routes::Endpoint, sse};
+use crate::server::{accept_header::Wanted, endpoint::Endpoint, reply, sse};
 
 /// Runs a call. Dropping the future, as hyper does when the client goes, cancels it. It does not hold the exchange, which
 /// is large.

@@ -1,28 +1,22 @@
-use std::{any::Any, fmt::Debug, future::IntoFuture, io, net::SocketAddr, sync::Arc};
+use std::{any::Any, convert::Infallible, fmt::Debug, future::IntoFuture, io, net::SocketAddr, sync::Arc};
 
-use axum::{
-    Router,
-    extract::{Request, State},
-    response::Response,
-    serve::Listener,
-};
-use http::{Method, Version};
+use axum::{Router, extract::Request, response::Response, serve::Listener};
 use mcp_core::{
     Error, ErrorKind, Limits, Server,
     origin::{Hosts, Origins},
 };
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio_util::sync::CancellationToken;
+use tower_service::Service;
 
 use crate::{
     DEFAULT_PATH,
-    headers::MCP_PROTOCOL_VERSION,
     server::{
-        Sessions, guard, legacy,
+        Sessions,
+        endpoint::{Endpoint, EndpointService, RoutesService},
+        legacy,
         listener::Patient,
-        post,
-        refusal::Refusal,
-        requests, single,
+        requests,
         stop::{self, Ends},
     },
 };
@@ -55,18 +49,6 @@ pub struct Routes {
     endpoint: Endpoint,
     /// Where clients of HTTP+SSE listen, and where they post to.
     http_sse: Option<(String, String)>,
-}
-
-/// What a request meets.
-#[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
-    pub(crate) server: Server,
-    pub(crate) origins: Origins,
-    pub(crate) hosts: Hosts,
-    pub(crate) streaming: bool,
-    pub(crate) sessions: Option<Sessions>,
-    /// Fires when the server is to stop.
-    pub(crate) stopping: CancellationToken,
 }
 
 impl Routes {
@@ -136,27 +118,41 @@ impl Routes {
     /// # Panics
     /// When a path does not begin with a slash.
     pub fn into_router(self) -> Router {
-        let endpoint = Arc::new(self.endpoint);
-        let path = self.path.trim_end_matches('/');
-        let methods = axum::routing::any(entry);
+        let path = self.path.trim_end_matches('/').to_owned();
+        let (endpoint, others) = self.parts();
         // With and without the slash, and no redirect, on which clients lose bodies or credentials.
-        let router = Router::new().route(&format!("{path}/"), methods.clone());
-        let router = if path.is_empty() { router } else { router.route(path, methods) };
-        let router = router.with_state(endpoint.clone());
-        match self.http_sse {
-            Some((listen, messages)) => router.merge(legacy::http_sse_routes(endpoint, &listen, &messages)),
-            None => router,
-        }
+        let router = others.route_service(&format!("{path}/"), endpoint.clone());
+        if path.is_empty() { router } else { router.route_service(&path, endpoint) }
     }
 
-    /// Serves them on `listener` as [`serve_router`] does, also for the bound address as host, where it is an IP address.
+    /// The same as a `tower` service, for [`serve_service`]: a request for the endpoint needs no router.
+    ///
+    /// # Panics
+    /// When a path does not begin with a slash.
+    pub fn into_service(self) -> RoutesService {
+        assert!(self.path.starts_with('/'), "paths must start with a `/`, and `{}` does not", self.path);
+        let path = self.path.trim_end_matches('/').into();
+        let (endpoint, others) = self.parts();
+        RoutesService { path, endpoint, others }
+    }
+
+    fn parts(self) -> (EndpointService, Router) {
+        let endpoint = Arc::new(self.endpoint);
+        let others = match self.http_sse {
+            Some((listen, messages)) => legacy::http_sse_routes(endpoint.clone(), &listen, &messages),
+            None => Router::new(),
+        };
+        (EndpointService(endpoint), others)
+    }
+
+    /// Serves them on `listener` as [`serve_service`] does, also for the bound address as host, where it is an IP address.
     ///
     /// # Errors
     /// When the listener's address cannot be told.
     pub async fn serve<L: Listener<Addr: Debug + 'static>>(self, listener: L) -> Result<(), Error> {
         let routes = self.bound(&listener)?;
         let limits = routes.endpoint.server.limits().clone();
-        serve_router(routes.into_router(), listener, &limits).await
+        serve_service(routes.into_service(), listener, &limits).await
     }
 
     /// The same until `signal`, as `tokio::signal::ctrl_c()`. Then no connection is taken any more, streams for what belongs
@@ -174,11 +170,11 @@ impl Routes {
         let (server, sessions) = (routes.endpoint.server.clone(), routes.endpoint.sessions.clone());
         let (signalled, cut) = (CancellationToken::new(), CancellationToken::new());
         routes.endpoint.stopping = signalled.clone();
-        let router = stop::cuttable(routes.into_router(), &cut);
         let severed = CancellationToken::new();
         let listener = Patient { listener, patience: server.limits().stall_timeout, severed: severed.clone() };
         let told = signalled.clone();
-        let serving = axum::serve(listener, requests::counting(router)).with_graceful_shutdown(async move {
+        let service = requests::counting(routes.into_service(), cut.clone());
+        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
             signal.await;
             told.cancel();
         });
@@ -197,7 +193,8 @@ impl Routes {
     }
 }
 
-/// Serves any router on `listener` for ever: a TCP listener, with `TCP_NODELAY`, or a Unix one, or any other.
+/// Serves any service on `listener` for ever, a router for one: a TCP listener, with `TCP_NODELAY`, or a Unix one, or any
+/// other.
 ///
 /// A connection whose peer reads nothing of an answer for [`Limits::stall_timeout`] ends, and so does one that is answering
 /// nothing and gets no whole head of a request for as long. A layer finds no `ConnectInfo` of the peer's address: for
@@ -208,44 +205,22 @@ impl Routes {
 /// # async fn example(server: mcp_core::Server) -> Result<(), Box<dyn std::error::Error>> {
 /// let listener = tokio::net::UnixListener::bind("/run/my-server.sock")?;
 /// let limits = server.limits().clone();
-/// mcp_http::serve_router(mcp_http::routes(server), listener, &limits).await?;
+/// mcp_http::serve_service(mcp_http::routes(server), listener, &limits).await?;
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve_router<L: Listener<Addr: Debug>>(router: Router, listener: L, limits: &Limits) -> Result<(), Error> {
+pub async fn serve_service<S, L>(service: S, listener: L, limits: &Limits) -> Result<(), Error>
+where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static,
+    L: Listener<Addr: Debug>,
+{
     let listener = Patient { listener, patience: limits.stall_timeout, severed: CancellationToken::new() };
-    axum::serve(listener, requests::counting(router)).await.map_err(failed)
+    let never = CancellationToken::new();
+    axum::serve(listener, requests::counting(service, never)).await.map_err(failed)
 }
 
 fn failed(error: io::Error) -> Error {
     Error::caused(ErrorKind::TransportError, "the server failed", error)
-}
-
-/// Any request at the endpoint: the guards come first, then the method.
-async fn entry(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    if let Err(refusal) = guard::check(&endpoint, &parts) {
-        return refusal.answer(None);
-    }
-    // The modern era has no sessions, and so takes nothing but POST.
-    let is_modern = post::names_modern(single::text(&parts.headers, &MCP_PROTOCOL_VERSION));
-    let sessions = endpoint.sessions.as_ref().filter(|_| !is_modern);
-    match (&parts.method, sessions) {
-        (&Method::POST, _) => post::post(&endpoint, parts, body).await,
-        (&Method::GET, _) if parts.version == Version::HTTP_10 => Refusal::Version.answer(None),
-        // Those that were open have been ended already.
-        (&Method::GET, Some(_)) if endpoint.stopping.is_cancelled() => Refusal::Stopping.answer(None),
-        (&Method::GET, Some(sessions)) if sessions.have_streams() => Box::pin(legacy::get(sessions, parts)).await,
-        (&Method::DELETE, Some(sessions)) => Box::pin(legacy::delete(sessions, parts)).await,
-        (_, sessions) => {
-            let allowed = match sessions {
-                Some(sessions) if sessions.have_streams() => "GET, POST, DELETE",
-                Some(_) => "POST, DELETE",
-                None => "POST",
-            };
-            Refusal::Method(allowed).answer(None)
-        }
-    }
 }

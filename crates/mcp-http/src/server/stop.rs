@@ -3,34 +3,11 @@
 
 use std::{future::Future, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Request, State},
-    middleware::{Next, from_fn_with_state},
-    response::Response,
-};
-use futures_util::StreamExt;
 use mcp_core::Server;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Sessions, refusal::Refusal};
-
-/// Puts around a router what can cut its answers off.
-pub(super) fn cuttable(router: Router, cut: &CancellationToken) -> Router {
-    router.layer(from_fn_with_state(cut.clone(), answer))
-}
-
-async fn answer(State(cut): State<CancellationToken>, request: Request, next: Next) -> Response {
-    tokio::select! {
-        biased;
-        response = next.run(request) => response.map(|body| {
-            Body::from_stream(body.into_data_stream().take_until(cut.cancelled_owned()))
-        }),
-        () = cut.cancelled() => Refusal::Stopping.answer(None),
-    }
-}
+use crate::server::Sessions;
 
 /// How long answers that were cut off may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);

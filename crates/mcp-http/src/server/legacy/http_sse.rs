@@ -30,7 +30,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::server::{accept_header, guard, peer, post, refusal::Refusal, routes::Endpoint, sse};
+use crate::server::{accept_header, endpoint::Endpoint, guard, peer, post, refusal::Refusal, sse};
 
 /// How many messages wait on their way into one connection, within [`Limits::queue_bytes`].
 const WAITING: usize = 64;
