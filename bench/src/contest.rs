@@ -81,8 +81,9 @@ impl Results {
         match made {
             Ok(made) => Ok(Some(made)),
             Err(error) if candidate.is_guest => {
-                eprintln!("  {} is left out: {error:#}", candidate.label);
-                self.left_out.push((candidate.label.clone(), format!("{error:#}")));
+                let why = on_one_line(&format!("{error:#}"));
+                eprintln!("  {} is left out: {why}", candidate.label);
+                self.left_out.push((candidate.label.clone(), why));
                 Ok(None)
             }
             Err(error) => Err(error.context(candidate.label.clone())),
@@ -101,6 +102,13 @@ impl Results {
         }
         Ok(kept)
     }
+}
+
+/// A reason as a line of a list takes it.
+fn on_one_line(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain(['…']).collect() }
 }
 
 impl Load {
@@ -308,4 +316,30 @@ fn with_listeners(mut command: Command, count: usize) -> Result<Started> {
     let mut listeners = Listeners::open(address, count)?;
     drop(limit);
     Ok(Started::serving(server, Box::new(move |time| trials::fan_out(&mut listeners, time))))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    fn candidate(is_guest: bool) -> Candidate {
+        Candidate { who: Who::Node, label: "node".to_owned(), command: Vec::new(), is_guest }
+    }
+
+    #[test]
+    fn a_guest_that_fails_is_left_out_and_anybody_else_fails_the_run() {
+        let mut results = Results::default();
+        let failed = || Err::<(), _>(anyhow!("no\n  such version"));
+        assert_eq!(results.keep(&candidate(true), failed()).unwrap(), None);
+        assert_eq!(results.left_out, [("node".to_owned(), "no such version".to_owned())]);
+        assert!(results.keep(&candidate(false), failed()).is_err());
+        assert_eq!(results.keep(&candidate(true), Ok(5)).unwrap(), Some(5));
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        assert_eq!(on_one_line(&"x".repeat(1000)).chars().count(), 201);
+    }
 }

@@ -113,7 +113,7 @@ pub(crate) fn response(received: &[u8]) -> Result<Option<Response<'_>>> {
 
 pub(super) fn reply(received: &[u8]) -> Result<Option<Reply<'_>>> {
     let Some(Response { status, body, length, .. }) = response(received)? else { return Ok(None) };
-    ensure!(status == 200, "{:.2000}", lossy(received));
+    ensure!(status == 200, "answered with {status}: {:.2000}", lossy(&body));
     if body.first() == Some(&b'{') {
         return Ok(Some(Reply { before: Vec::new(), message: body, length }));
     }
