@@ -113,4 +113,13 @@ mod tests {
         assert!((170_000..180_000).contains(&message.len()), "{}", message.len());
         assert!(memchr::memmem::find(&message, br#"\"three\":\tna"#).is_some());
     }
+
+    #[test]
+    fn everybody_reads_both_messages() {
+        for who in [Who::Value, Who::Ours, Who::Rmcp, Who::TowerMcp] {
+            for size in [Size::Small, Size::Large] {
+                assert_eq!(drive(who, size, Effort::Calls(2)).unwrap().calls, 2, "{who}");
+            }
+        }
+    }
 }

@@ -140,3 +140,39 @@ async fn drive(work: Work, effort: Effort, mut answer: impl AsyncFnMut(Bytes) ->
     }
     Ok(Score::of(answered, elapsed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEW: Effort = Effort::Calls(3);
+
+    #[test]
+    fn everybody_answers_in_process() {
+        for who in [Who::Ceiling, Who::SerdeJson, Who::Ours, Who::Rmcp, Who::TowerMcp] {
+            assert_eq!(direct(who, Work::Add, FEW).unwrap().calls, 3, "{who}");
+        }
+        for who in [Who::Ceiling, Who::Ours, Who::TowerMcp] {
+            assert_eq!(direct(who, Work::List(20), FEW).unwrap().calls, 3, "{who}");
+        }
+    }
+
+    #[test]
+    fn everybody_answers_over_a_pair() {
+        for who in [Who::Ceiling, Who::Ours, Who::Rmcp, Who::TowerMcp] {
+            assert_eq!(pair(who, FEW).unwrap().calls, 3, "{who}");
+        }
+    }
+
+    #[test]
+    fn ours_asks_and_tells_of_progress() {
+        let answer = |work| on_one_thread_for(ours_answers(work));
+        assert!(answer(Work::Ask).contains("input_required"));
+        assert!(answer(Work::Progress).contains(r#""text":"100000005""#));
+    }
+
+    fn on_one_thread_for(answer: impl Future<Output = Result<Vec<u8>>>) -> String {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        String::from_utf8(runtime.block_on(answer).unwrap()).unwrap()
+    }
+}

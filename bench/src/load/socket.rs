@@ -184,3 +184,55 @@ impl Received {
         self.was_full
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+    use crate::ceiling;
+
+    /// Serves lines, with so much more than the sum.
+    fn server(error: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                thread::spawn(move || serve(stream.unwrap(), error));
+            }
+        });
+        address
+    }
+
+    fn serve(stream: std::net::TcpStream, error: &str) {
+        let mut writer = stream.try_clone().unwrap();
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let answer = ceiling::answer(line.as_bytes()).unwrap().json().unwrap().replace(r#""text":"1"#, error);
+            // Whoever asked may have gone.
+            let _ = writer.write_all((answer + "\n").as_bytes());
+        }
+    }
+
+    fn sockets(sleeps: bool) -> Sockets {
+        let (wire, work, era) = (Wire::Lines, Work::Add, Era::Legacy);
+        Sockets { wire, work, era, session: None, connections: 3, depth: 2, sleeps }
+    }
+
+    #[test]
+    fn what_was_sent_when_time_is_over_is_waited_for_and_counts() {
+        let address = server(r#""text":"1"#);
+        for sleeps in [true, false] {
+            assert_eq!(drive(&sockets(sleeps), address, Duration::ZERO).unwrap().calls, 6);
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_fails_the_round() {
+        let failed = drive(&sockets(true), server(r#""text":"2"#), Duration::ZERO);
+        assert!(format!("{:#}", failed.unwrap_err()).contains("another text"));
+    }
+}
