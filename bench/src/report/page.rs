@@ -7,7 +7,7 @@ const TITLE: &str = "# Benchmarks\n\n";
 
 const HOW: &str = "\
 Written by `cargo xtask bench`; [bench/README.md](../bench/README.md) says how it measures, who the contestants are, and
-who is left out of which row. Run it yourself: it needs some minutes.
+who is left out of which row. Run it yourself: it needs half an hour.
 
 ![For each row, how many times better ours is than each contestant](benchmarks.svg)
 
