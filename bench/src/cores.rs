@@ -13,6 +13,8 @@ pub(crate) enum Cores {
     Any,
     /// The load on the first core, the server on the others.
     Apart,
+    /// The same, and the load never sleeps: the server has nobody to wake.
+    Awake,
     /// Both on the first core.
     Together,
 }
@@ -22,7 +24,7 @@ impl Cores {
     pub(crate) fn load<T>(self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match self {
             Self::Any => work(),
-            Self::Apart | Self::Together => within(first, work),
+            Self::Apart | Self::Awake | Self::Together => within(first, work),
         }
     }
 
@@ -30,7 +32,7 @@ impl Cores {
     pub(crate) fn server<T>(self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match self {
             Self::Any => work(),
-            Self::Apart => within(others, work),
+            Self::Apart | Self::Awake => within(others, work),
             Self::Together => within(first, work),
         }
     }

@@ -1,13 +1,14 @@
-//! Measures our server beside its peers and the ceilings, and prints a table; `cargo xtask bench` builds and starts it.
+//! Measures our server beside its peers and the ceilings; `cargo xtask bench` builds and starts it.
 
 mod contest;
 mod cores;
-mod load;
 mod report;
 mod rows;
 mod server;
 mod settings;
 mod statistics;
+mod system;
+mod trials;
 
 use anyhow::{Context, Result};
 
@@ -15,18 +16,15 @@ use crate::{report::Report, settings::Settings};
 
 fn main() -> Result<()> {
     let settings = Settings::read(std::env::args().skip(1))?;
-    let mut report = Report::new();
+    let files = system::open_files();
+    let mut report = Report::new(&settings);
     for row in settings.rows() {
         eprintln!("{}: {} …", row.name, row.about);
-        report.add(row, &contest::run(row, &settings).with_context(|| format!("the row `{}`", row.name))?);
+        match row.obstacle(files, &settings) {
+            Some(why) => report.skip(row, why),
+            None => report.add(row, contest::run(row, &settings).with_context(|| format!("the row `{}`", row.name))?),
+        }
     }
-    let seconds = settings.time.as_secs_f64();
-    println!("\n{}", report.render());
-    println!(
-        "Medians of rounds ({}) of {seconds} s; {}.",
-        settings.rounds,
-        report::versions(include_str!("../Cargo.lock"))
-    );
-    println!("Quote ratios of one run, never rates: what they are is in bench/README.md.");
-    Ok(())
+    println!("\n{}", report.text());
+    settings.write.as_deref().map_or(Ok(()), |folder| report.write(folder))
 }

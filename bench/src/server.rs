@@ -12,10 +12,15 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use crate::system;
 
 /// How long a server may take to say where it listens.
 const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How many lines it may say before.
+const LINES: usize = 20;
 
 /// A running server.
 pub(crate) struct Server(Arc<Mutex<Child>>);
@@ -29,7 +34,7 @@ impl Server {
         Ok((server, input.context("no stdin")?, output.context("no stdout")?))
     }
 
-    /// Starts a server that listens, and says where in the first line of its stderr.
+    /// Starts a server that listens, and says where in one of the first lines of its stderr.
     pub(crate) fn on_sockets(command: &mut Command) -> Result<(Self, SocketAddr)> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("starting the server")?;
@@ -37,11 +42,9 @@ impl Server {
         let server = Self::new(child);
         let _limit = server.ended_after(START_LIMIT);
         let mut lines = BufReader::new(stderr.context("no stderr")?);
-        let mut first = String::new();
-        lines.read_line(&mut first)?;
+        let address = listening(&mut lines)?;
         // What else it says is a reader's, who may want to know why a round failed.
         thread::spawn(move || std::io::copy(&mut lines, &mut std::io::stderr()));
-        let address = address(&first).with_context(|| format!("no `listening on URL`, but `{}`", first.trim()))?;
         Ok((server, address))
     }
 
@@ -63,8 +66,16 @@ impl Server {
 
     /// The most memory that it had, in KiB, where the system tells.
     pub(crate) fn peak_memory(&self) -> Option<u64> {
-        let id = self.0.lock().unwrap_or_else(PoisonError::into_inner).id();
-        peak_in(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?)
+        system::memory(self.id(), "VmHWM:")
+    }
+
+    /// The memory that it has, in KiB, where the system tells.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        system::memory(self.id(), "VmRSS:")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).id()
     }
 }
 
@@ -86,15 +97,25 @@ fn end(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
+/// Reads until it says where it listens.
+fn listening(lines: &mut impl BufRead) -> Result<SocketAddr> {
+    let mut said = String::new();
+    for _ in 0..LINES {
+        let start = said.len();
+        if lines.read_line(&mut said)? == 0 {
+            break;
+        }
+        if let Some(address) = address(&said[start..]) {
+            return Ok(address);
+        }
+    }
+    bail!("no `listening on URL`, but `{}`", said.trim())
+}
+
 /// The address in `listening on SCHEME://ADDRESS/mcp`.
 fn address(line: &str) -> Option<SocketAddr> {
     let (_scheme, rest) = line.trim().strip_prefix("listening on ")?.split_once("://")?;
     rest.strip_suffix("/mcp")?.parse().ok()
-}
-
-fn peak_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -102,14 +123,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_read_from_the_first_line() {
-        assert_eq!(address("listening on ws://127.0.0.1:4711/mcp\n"), Some(([127, 0, 0, 1], 4711).into()));
-        assert_eq!(address("usage: …"), None);
-    }
-
-    #[test]
-    fn the_peak_is_read_from_the_status() {
-        assert_eq!(peak_in("VmPeak:\t  9 kB\nVmHWM:\t    1234 kB\nVmRSS: 5 kB\n"), Some(1234));
-        assert_eq!(peak_in(""), None);
+    fn the_address_is_read_from_one_of_the_first_lines() {
+        let address = ([127, 0, 0, 1], 4711).into();
+        assert_eq!(listening(&mut &b"listening on ws://127.0.0.1:4711/mcp\n"[..]).unwrap(), address);
+        assert_eq!(listening(&mut &b"hello\nlistening on http://127.0.0.1:4711/mcp\n"[..]).unwrap(), address);
+        assert!(listening(&mut &b"usage: ...\n"[..]).unwrap_err().to_string().contains("usage"));
+        assert!(listening(&mut "again\n".repeat(1000).as_bytes()).is_err());
     }
 }

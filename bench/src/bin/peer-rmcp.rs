@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use axum::Router;
-use bench::peer_rmcp::server;
+use bench::peer_rmcp::{Adder, server};
 use rmcp::{
     ServiceExt,
     transport::{
@@ -17,12 +17,14 @@ use rmcp::{
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    match std::env::args().nth(1).as_deref() {
-        Some("stdio") => drop(server().serve(io::stdio()).await?.waiting().await?),
-        Some("stdio-pipes") => drop(server().serve(io::stdio_pipes()).await?.waiting().await?),
-        Some("http-json") => http(json()).await?,
-        Some("http-default") => http(StreamableHttpServerConfig::default()).await?,
-        _ => anyhow::bail!("usage: peer-rmcp stdio | stdio-pipes | http-json | http-default"),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let server = server(bench::tools(&words)?);
+    match words.first().map(String::as_str) {
+        Some("stdio") => drop(server.serve(io::stdio()).await?.waiting().await?),
+        Some("stdio-pipes") => drop(server.serve(io::stdio_pipes()).await?.waiting().await?),
+        Some("http-json") => http(server, json()).await?,
+        Some("http-default") => http(server, StreamableHttpServerConfig::default()).await?,
+        _ => anyhow::bail!("usage: peer-rmcp stdio | stdio-pipes | http-json | http-default [--tools N]"),
     }
     Ok(())
 }
@@ -35,8 +37,9 @@ fn json() -> StreamableHttpServerConfig {
     config
 }
 
-async fn http(config: StreamableHttpServerConfig) -> Result<()> {
-    let service = StreamableHttpService::new(|| Ok(server()), Arc::new(LocalSessionManager::default()), config);
+async fn http(server: Adder, config: StreamableHttpServerConfig) -> Result<()> {
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let listener = bench::listen("http").await?;
     Ok(axum::serve(listener, Router::new().nest_service("/mcp", service)).await?)
 }

@@ -9,58 +9,57 @@ use anyhow::{Result, ensure};
 
 use super::{
     Score,
-    call::{Era, FIRST, Template},
-    check::{Checker, number_of},
-    wire::Wire,
+    call::{Era, FIRST, Work},
+    check::{lossy, number_of},
+    flight::Flight,
+    session::{INITIALIZE, INITIALIZED},
+    wire::{Plan, Reply, Wire},
 };
+
+/// What is read at once, at most.
+const CHUNK: usize = 1 << 16;
 
 /// Keeps `depth` calls in flight. What was sent when the time is over is waited for and counts.
 ///
-/// The calls in flight have a slot each, and a slot's next call has a number that is `depth` higher: so each answer is
-/// known to belong to a call that still waits, and with one slot they are known to come in order.
-pub(crate) fn drive(input: &mut impl Write, output: &mut impl Read, depth: u64, time: Duration) -> Result<Score> {
-    let mut calls = Wire::Lines.template(&Template::new(Era::Legacy), "");
-    let mut slots: Vec<u64> = (FIRST..FIRST + depth).collect();
-    let mut checker = Checker::new();
-    let mut answers = Answers { output, received: Vec::new(), chunk: vec![0; 1 << 16] };
+/// # Errors
+/// When an answer is wrong, or does not come.
+pub fn drive(input: &mut impl Write, output: &mut impl Read, work: Work, depth: u64, time: Duration) -> Result<Score> {
+    let plan = Plan { wire: Wire::Lines, work, era: Era::Legacy, host: String::new(), session: None };
+    let mut flight = Flight::new(plan, FIRST, depth, depth);
+    let mut answers = Answers { output, received: Vec::new(), chunk: vec![0; CHUNK] };
     let mut sending = Vec::new();
-    for number in &slots {
-        sending.extend_from_slice(calls.numbered(*number));
-    }
-    let (start, mut answered, mut waiting) = (Instant::now(), 0, depth);
-    while waiting > 0 {
+    flight.start(&mut sending);
+    let start = Instant::now();
+    while !flight.is_over() {
         input.write_all(&sending)?;
         sending.clear();
-        let on_time = start.elapsed() < time;
-        answers.take(|answer| {
-            let number = number_of(answer)?;
-            let slot = &mut slots[(number.wrapping_sub(FIRST) % depth) as usize];
-            ensure!(*slot == number, "an answer to the call {number}, which was not waiting");
-            checker.check(answer, number)?;
-            *slot += depth;
-            answered += 1;
-            if on_time {
-                sending.extend_from_slice(calls.numbered(*slot));
-            } else {
-                waiting -= 1;
-            }
-            Ok(())
-        })?;
+        answers.take(|reply| flight.take(reply, start.elapsed() >= time, &mut sending))?;
     }
-    Ok(Score::since(start, answered))
+    Ok(Score::since(start, flight.answered()))
 }
 
 /// Says the handshake of the legacy era.
-pub(crate) fn shake_hands(input: &mut impl Write, output: &mut impl Read) -> Result<()> {
-    input.write_all(concat!(
-        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
-        r#""clientInfo":{"name":"bench","version":"1"}}}"#, "\n").as_bytes())?;
-    let mut answers = Answers { output, received: Vec::new(), chunk: vec![0; 1 << 16] };
-    answers.take(|answer| {
-        ensure!(number_of(answer)? == 0, "not the answer to `initialize`: {}", String::from_utf8_lossy(answer));
+///
+/// # Errors
+/// When it is not answered.
+pub fn shake_hands(input: &mut impl Write, output: &mut impl Read) -> Result<()> {
+    initialize(input, output)?;
+    input.write_all(INITIALIZED.as_bytes())?;
+    Ok(input.write_all(b"\n")?)
+}
+
+/// Says its first half, and waits for the answer.
+///
+/// # Errors
+/// When it is not answered.
+pub fn initialize(input: &mut impl Write, output: &mut impl Read) -> Result<()> {
+    input.write_all(INITIALIZE.as_bytes())?;
+    input.write_all(b"\n")?;
+    let mut answers = Answers { output, received: Vec::new(), chunk: vec![0; CHUNK] };
+    answers.take(|reply| {
+        ensure!(number_of(&reply.message)? == 0, "not the answer to `initialize`: {:.2000}", lossy(&reply.message));
         Ok(())
-    })?;
-    Ok(input.write_all(concat!(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "\n").as_bytes())?)
+    })
 }
 
 /// What a child writes, in whole lines.
@@ -72,14 +71,19 @@ struct Answers<'a, R> {
 
 impl<R: Read> Answers<'_, R> {
     /// Waits until there is at least one, and takes all that are there.
-    fn take(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn take(&mut self, mut each: impl FnMut(&Reply<'_>) -> Result<()>) -> Result<()> {
         let mut used = 0;
         while used == 0 {
+            let seen = self.received.len();
             let count = self.output.read(&mut self.chunk)?;
             ensure!(count > 0, "the server ended, or was ended as it did not answer");
             self.received.extend_from_slice(&self.chunk[..count]);
+            // What was seen before has no end of a line in it.
+            if memchr::memchr(b'\n', &self.received[seen..]).is_none() {
+                continue;
+            }
             while let Some(reply) = Wire::Lines.reply(&self.received[used..])? {
-                each(&reply.message)?;
+                each(&reply)?;
                 used += reply.length;
             }
         }

@@ -1,19 +1,22 @@
 //! What a wire puts around a message, and how it is taken off again. Written by hand, so that the load costs less than
 //! any server.
 
-mod http;
+pub(crate) mod http;
 mod websocket;
 
-use std::{borrow::Cow, net::SocketAddr};
+use std::{
+    borrow::Cow,
+    net::{SocketAddr, TcpStream},
+};
 
-use anyhow::Result;
-use tokio::net::TcpStream;
+use anyhow::{Context, Result};
 
-use super::call::Template;
+use super::call::{Era, Template, Work};
 
 /// How messages travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
+#[expect(clippy::exhaustive_enums, reason = "the programs of this package name all of them")]
+pub enum Wire {
     /// One message a line.
     Lines,
     /// A POST a message, on connections that are kept.
@@ -22,30 +25,60 @@ pub(crate) enum Wire {
     WebSocket,
 }
 
-/// A message at the beginning of what was received.
+/// What a connection asks for, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) wire: Wire,
+    pub(crate) work: Work,
+    pub(crate) era: Era,
+    /// Who is asked, on wires that say it.
+    pub(crate) host: String,
+    /// In which session of HTTP, if in one.
+    pub(crate) session: Option<String>,
+}
+
+impl Plan {
+    /// The first request of each call, with what the wire puts around it.
+    pub(crate) fn template(&self) -> Template {
+        self.wrapped(&Template::new(self.work, self.era))
+    }
+
+    /// A request with what the wire puts around it.
+    pub(crate) fn wrapped(&self, request: &Template) -> Template {
+        match self.wire {
+            Wire::Lines => request.wrapped(b"", b"\n"),
+            Wire::Http => http::template(request, self),
+            Wire::WebSocket => websocket::template(request),
+        }
+    }
+}
+
+/// A message that answers one of ours, at the beginning of what was received.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply<'a> {
+    /// What came before it and belongs to it.
+    pub(crate) before: Vec<Vec<u8>>,
     pub(crate) message: Cow<'a, [u8]>,
-    /// How many bytes it took, with what was around it.
+    /// How many bytes all that took, with what was around it.
     pub(crate) length: usize,
 }
 
-impl Wire {
-    /// A call with what this wire puts around it.
-    pub(crate) fn template(self, call: &Template, host: &str) -> Template {
-        match self {
-            Self::Lines => call.wrapped(b"", b"\n"),
-            Self::Http => http::template(call, host),
-            Self::WebSocket => websocket::template(call),
-        }
+impl<'a> Reply<'a> {
+    /// One that stands alone.
+    pub(crate) fn alone(message: &'a [u8], length: usize) -> Self {
+        Self { before: Vec::new(), message: message.into(), length }
     }
+}
 
-    /// What a new connection needs before the first call.
-    pub(crate) async fn open(self, stream: &mut TcpStream, address: SocketAddr) -> Result<()> {
-        match self {
-            Self::Lines | Self::Http => Ok(()),
-            Self::WebSocket => websocket::open(stream, address).await,
+impl Wire {
+    /// A connection on which calls can be made.
+    pub(crate) fn connect(self, address: SocketAddr) -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+        stream.set_nodelay(true)?;
+        if self == Self::WebSocket {
+            websocket::open(&mut stream, address)?;
         }
+        Ok(stream)
     }
 
     /// Takes the first message, if all of it is there.
@@ -60,5 +93,5 @@ impl Wire {
 
 fn line(received: &[u8]) -> Option<Reply<'_>> {
     let end = memchr::memchr(b'\n', received)?;
-    Some(Reply { message: received[..end].into(), length: end + 1 })
+    Some(Reply::alone(&received[..end], end + 1))
 }
