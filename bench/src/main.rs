@@ -2,6 +2,7 @@
 
 mod contest;
 mod cores;
+mod facts;
 mod report;
 mod rows;
 mod server;
@@ -25,6 +26,7 @@ fn main() -> Result<()> {
             None => report.add(row, contest::run(row, &settings).with_context(|| format!("the row `{}`", row.name))?),
         }
     }
+    report.add_facts(facts::measure(&settings.facts())?);
     println!("\n{}", report.text());
     settings.write.as_deref().map_or(Ok(()), |folder| report.write(folder))
 }

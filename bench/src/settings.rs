@@ -27,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) guests: Vec<Guest>,
     /// Where the report is written to, beside the terminal.
     pub(crate) write: Option<PathBuf>,
+    is_smoke: bool,
     /// All of them, if there are none.
     only: Vec<String>,
 }
@@ -69,7 +70,7 @@ impl Settings {
     }
 
     fn make_smoke(&mut self) {
-        (self.time, self.rounds) = (SMOKE, 1);
+        (self.is_smoke, self.time, self.rounds) = (true, SMOKE, 1);
         (self.sessions, self.listeners) = (100, 50);
     }
 
@@ -89,6 +90,11 @@ impl Settings {
         ROWS.iter().filter(|row| self.wants(row.name))
     }
 
+    /// Those of [`FACTS`] that are asked for. A smoke test has none: they are no answers, and take minutes.
+    pub(crate) fn facts(&self) -> Vec<&'static str> {
+        FACTS.into_iter().filter(|fact| !self.is_smoke && self.wants(fact)).collect()
+    }
+
     fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
@@ -103,6 +109,7 @@ impl Default for Settings {
             listeners: 1000,
             guests: Vec::new(),
             write: None,
+            is_smoke: false,
             only: Vec::new(),
         }
     }
@@ -153,7 +160,9 @@ mod tests {
     fn rows_are_named_with_the_flag_and_without() {
         assert_eq!(rows("--only stdio,ws http"), ["http", "stdio", "ws"]);
         assert_eq!(rows("").len(), ROWS.len());
-        assert_eq!(rows("crates"), [] as [&str; 0]);
+        let facts = read("crates").unwrap();
+        assert_eq!((facts.facts(), facts.rows().count()), (vec!["crates"], 0));
+        assert_eq!(read("--smoke").unwrap().facts(), [] as [&str; 0]);
     }
 
     #[test]

@@ -14,15 +14,27 @@ fn kib(status: &str, line: &str) -> Option<u64> {
 
 /// How long a process has had a core, in user space and in the system.
 pub(crate) fn cpu_time(id: u32) -> Option<Duration> {
-    let ticks = ticks(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?;
+    time(&format!("/proc/{id}/stat"), OWN)
+}
+
+/// The same of all the children that this process has seen end, and of theirs.
+pub(crate) fn children_cpu_time() -> Option<Duration> {
+    time("/proc/self/stat", CHILDREN)
+}
+
+/// How many fields stand before the two times, behind the program's name.
+const OWN: usize = 11;
+const CHILDREN: usize = 13;
+
+fn time(path: &str, before: usize) -> Option<Duration> {
+    let ticks = ticks(&std::fs::read_to_string(path).ok()?, before)?;
     Some(Duration::from_secs_f64(bench::load::float(ticks) / bench::load::float(ticks_a_second()?)))
 }
 
-/// The two times in a line of `/proc/ID/stat`, which has the program's name, whatever is in it, between brackets.
-fn ticks(stat: &str) -> Option<u64> {
-    const BEFORE: usize = 11;
+/// Two times in a line of `/proc/ID/stat`, which has the program's name, whatever is in it, between brackets.
+fn ticks(stat: &str, before: usize) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
-    let mut times = rest.split_whitespace().skip(BEFORE);
+    let mut times = rest.split_whitespace().skip(before);
     Some(times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?)
 }
 
@@ -68,9 +80,9 @@ mod tests {
 
     #[test]
     fn times_are_read_whatever_the_program_is_called() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 25 17 0 0 20 0 1 0 5";
-        assert_eq!(ticks(stat), Some(42));
-        assert_eq!(ticks("7 (a) S 1"), None);
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 25 17 300 21 20 0 1 0 5";
+        assert_eq!((ticks(stat, OWN), ticks(stat, CHILDREN)), (Some(42), Some(321)));
+        assert_eq!(ticks("7 (a) S 1", OWN), None);
     }
 
     #[cfg(target_os = "linux")]
@@ -78,6 +90,6 @@ mod tests {
     fn this_process_has_memory_and_time() {
         let id = std::process::id();
         assert!(memory(id, "VmRSS:").unwrap() > 0);
-        assert!(cpu_time(id).is_some());
+        assert!(cpu_time(id).is_some() && children_cpu_time().is_some());
     }
 }

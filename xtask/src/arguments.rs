@@ -1,44 +1,55 @@
-//! The flags after a command's name. A command states which it knows, `--flag` or `--flag VALUE`; any other word is an
-//! error.
+//! The words after a command's name. A command states which flags it knows, `--flag` or `--flag VALUE`, and with
+//! `NAME...` that it takes names too; any other word is an error.
 
 use crate::error::{Error, Result};
 
-/// The flags that were given, each one that the command knows.
-#[derive(Debug)]
+/// How a command states that it takes names.
+const NAMES: &str = "NAME...";
+
+/// The flags that were given, each one that the command knows, and the names.
+#[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    given: Vec<String>,
+    flags: Vec<(String, Option<String>)>,
+    names: Vec<String>,
 }
 
 impl Arguments {
-    /// Checks `words` against the flags that `command` knows.
+    /// Checks `words` against what `command` knows.
     pub(crate) fn read(command: &str, known: &[&str], words: &[String]) -> Result<Self> {
+        let mut arguments = Self::default();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
+            if known.contains(&NAMES) && !word.starts_with('-') {
+                arguments.names.push(word.clone());
+                continue;
+            }
             let Some(flag) = known.iter().find(|flag| name(flag) == word) else {
                 return Err(Error::new(unknown(command, known, word)));
             };
-            if takes_value(flag) && rest.next().is_none() {
-                return Err(Error::new(format!("`{command}` knows `{flag}`, but got no value")));
-            }
+            let value = if takes_value(flag) { Some(value(command, flag, rest.next())?) } else { None };
+            arguments.flags.push((word.clone(), value));
         }
-        Ok(Self { given: words.to_vec() })
-    }
-
-    /// All that was given, as it was given: for a program that it is handed on to.
-    pub(crate) fn words(&self) -> &[String] {
-        &self.given
+        Ok(arguments)
     }
 
     /// Whether `flag` was given.
     pub(crate) fn has(&self, flag: &str) -> bool {
-        self.given.iter().any(|given| given == flag)
+        self.flags.iter().any(|(given, _)| given == flag)
     }
 
     /// What was given after `flag`.
     pub(crate) fn value(&self, flag: &str) -> Option<&str> {
-        let place = self.given.iter().position(|given| given == flag)?;
-        self.given.get(place + 1).map(String::as_str)
+        self.flags.iter().find(|(given, _)| given == flag)?.1.as_deref()
     }
+
+    /// The words that belong to no flag.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+}
+
+fn value(command: &str, flag: &str, next: Option<&String>) -> Result<String> {
+    next.cloned().ok_or_else(|| Error::new(format!("`{command}` knows `{flag}`, but got no value")))
 }
 
 fn unknown(command: &str, known: &[&str], word: &str) -> String {
@@ -84,10 +95,19 @@ mod tests {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             Arguments::read("bench", &["--rounds N", "--smoke"], &words)
         };
-        assert_eq!(read(&["--rounds", "7", "--smoke"]).unwrap().words(), ["--rounds", "7", "--smoke"]);
-        assert_eq!(read(&["--smoke", "--rounds", "7"]).unwrap().value("--rounds"), Some("7"));
+        let arguments = read(&["--smoke", "--rounds", "7"]).unwrap();
+        assert_eq!((arguments.value("--rounds"), arguments.has("--smoke")), (Some("7"), true));
         assert_eq!(read(&["--smoke"]).unwrap().value("--rounds"), None);
         assert_eq!(read(&["--rounds"]).unwrap_err().to_string(), "`bench` knows `--rounds N`, but got no value");
         assert!(read(&["7"]).is_err());
+    }
+
+    #[test]
+    fn names_stand_wherever_they_are_taken() {
+        let words = ["http", "--only", "ws", "stdio"].map(str::to_owned);
+        let arguments = Arguments::read("bench", &["NAME...", "--only ROWS"], &words).unwrap();
+        assert_eq!(arguments.names().collect::<Vec<_>>(), ["http", "stdio"]);
+        assert_eq!(arguments.value("--only"), Some("ws"));
+        assert!(Arguments::read("bench", &["NAME..."], &["--fast".to_owned()]).is_err(), "a flag is no name");
     }
 }

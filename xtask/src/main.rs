@@ -79,7 +79,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        flags: &["--seconds N", "--rounds N", "--only ROW", "--smoke"],
+        flags: &["NAME...", "--seconds N", "--rounds N", "--only ROWS", "--smoke", "--skip-npm"],
         about: "measures our server beside its peers and the ceilings: rounds (3) of 2 s each (--smoke: one of 0.2 s)",
         run: bench::run,
     },

@@ -51,6 +51,20 @@ impl Node {
         Ok(self.run(&copies.join(name)))
     }
 
+    /// A program of a folder whose `package.json` says what it needs, run by Node 22.
+    ///
+    /// It runs from a copy too, in a folder where its packages are installed.
+    pub(crate) fn project(&self, folder: &Path, program: &str) -> Result<Command> {
+        let copy = self.prefix.join("projects").join(folder.file_name().unwrap_or_default());
+        copy_modules(folder, &copy).doing(|| format!("copying {} to {}", folder.display(), copy.display()))?;
+        let manifest = folder.join(MANIFEST);
+        let wanted = std::fs::read_to_string(&manifest).doing(|| format!("reading {}", manifest.display()))?;
+        if !is_set_up(&copy, &wanted) {
+            set_up(&copy, &wanted)?;
+        }
+        Ok(self.run(&copy.join(program)))
+    }
+
     fn run(&self, script: &Path) -> Command {
         let folder = self.prefix.join("node_modules").join(self.node.name).join("bin");
         let mut command = Command::new(folder.join("node"));
@@ -74,13 +88,34 @@ fn node_package() -> Result<NpmPackage> {
 }
 
 fn install(prefix: &Path, packages: &[NpmPackage]) -> Result {
-    debian::ensure("npm")?;
     std::fs::create_dir_all(prefix).map_err(|cause| Error::new(format!("creating {}: {cause}", prefix.display())))?;
-    let wanted = packages.iter().map(|package| format!("{}@{}", package.name, package.version));
+    let wanted: Vec<String> = packages.iter().map(|package| format!("{}@{}", package.name, package.version)).collect();
+    npm_install(prefix, &wanted)
+}
+
+/// Installs these packages, or, without any, what the manifest in `prefix` names.
+fn npm_install(prefix: &Path, wanted: &[String]) -> Result {
+    debian::ensure("npm")?;
     let mut command = Command::new("npm");
     // No package's own scripts: nothing here needs them, and they run as whoever runs the tests.
     command.args(["install", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
     process::run(command.arg(prefix).args(wanted).current_dir(prefix))
+}
+
+const MANIFEST: &str = "package.json";
+
+/// A copy of the manifest, written when everything that it names is installed.
+const DONE: &str = "installed.json";
+
+fn is_set_up(folder: &Path, manifest: &str) -> bool {
+    std::fs::read_to_string(folder.join(DONE)).is_ok_and(|done| done == manifest)
+}
+
+fn set_up(folder: &Path, manifest: &str) -> Result {
+    let write = |name| std::fs::write(folder.join(name), manifest).doing(|| format!("writing to {}", folder.display()));
+    write(MANIFEST)?;
+    npm_install(folder, &[])?;
+    write(DONE)
 }
 
 fn is_installed(prefix: &Path, package: &NpmPackage) -> bool {
@@ -133,5 +168,17 @@ mod tests {
     fn the_folder_comes_before_everything_else_on_the_path() {
         let path = first_on_path(Path::new("/chosen/bin"));
         assert_eq!(std::env::split_paths(&path).next().unwrap(), Path::new("/chosen/bin"));
+    }
+
+    #[test]
+    fn a_project_is_set_up_when_what_this_manifest_names_was_installed() {
+        let folder = std::env::temp_dir().join(format!("xtask-node-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(MANIFEST), "{}").unwrap();
+        assert!(!is_set_up(&folder, "{}"), "nothing says that it was finished");
+        std::fs::write(folder.join(DONE), "{}").unwrap();
+        assert!(is_set_up(&folder, "{}"));
+        assert!(!is_set_up(&folder, r#"{"dependencies":{}}"#));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

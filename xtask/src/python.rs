@@ -29,20 +29,34 @@ pub(crate) struct Python {
 impl Python {
     /// Installs the packages, unless they are there. The environment is named after the first.
     pub(crate) fn with(packages: &[PipPackage]) -> Result<Self> {
-        let wanted: Vec<String> = packages.iter().map(PipPackage::requirement).collect();
+        Self::having(&packages.iter().map(PipPackage::requirement).collect::<Vec<_>>())
+    }
+
+    /// The same with what a file names, one requirement a line.
+    pub(crate) fn of(requirements: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(requirements).doing(|| format!("reading {}", requirements.display()))?;
+        Self::having(&text.lines().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    fn having(wanted: &[String]) -> Result<Self> {
         let folder = workspace::scratch()?.join("python").join(&wanted[0]);
         let python = folder.join("bin/python");
-        if !is_installed(&folder, &python, &wanted) {
-            install(&folder, &python, &wanted)?;
+        if !is_installed(&folder, &python, wanted) {
+            install(&folder, &python, wanted)?;
         }
         Ok(Self { python })
     }
 
     /// A program of `tests/interop`.
     pub(crate) fn program(&self, name: &str) -> Command {
+        self.run(&workspace::root().join("tests/interop").join(name))
+    }
+
+    /// A program, wherever it lies.
+    pub(crate) fn run(&self, script: &Path) -> Command {
         let mut command = Command::new(&self.python);
         // -B: no `__pycache__` beside the program.
-        command.arg("-B").arg(workspace::root().join("tests/interop").join(name));
+        command.arg("-B").arg(script);
         command
     }
 }

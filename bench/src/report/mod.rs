@@ -13,6 +13,7 @@ use bench::Who;
 use self::table::Line;
 use crate::{
     contest::{Outcome, Results},
+    facts::Fact,
     rows::{Claim, Row},
     settings::{Guest, Settings},
     statistics::short,
@@ -21,6 +22,7 @@ use crate::{
 /// What came of all rows so far.
 pub(crate) struct Report {
     sections: Vec<Section>,
+    facts: Vec<Fact>,
     /// How long a round was, and how many there were.
     rounds: (f64, usize),
     /// Who was measured, with versions.
@@ -38,7 +40,8 @@ struct Section {
 impl Report {
     pub(crate) fn new(settings: &Settings) -> Self {
         let rounds = (settings.time.as_secs_f64(), settings.rounds);
-        Self { sections: Vec::new(), rounds, versions: versions(include_str!("../../Cargo.lock"), &settings.guests) }
+        let versions = versions(include_str!("../../Cargo.lock"), &settings.guests);
+        Self { sections: Vec::new(), facts: Vec::new(), rounds, versions }
     }
 
     /// Adds what came of a row.
@@ -52,9 +55,15 @@ impl Report {
         self.sections.push(Section { row, results: Results::default(), skipped: Some(why) });
     }
 
+    /// Adds what is true of programs before they run.
+    pub(crate) fn add_facts(&mut self, facts: Vec<Fact>) {
+        self.facts.extend(facts);
+    }
+
     /// For the terminal.
     pub(crate) fn text(&self) -> String {
-        let lines: Vec<Line> = self.sections.iter().flat_map(Section::lines).collect();
+        let lines = self.sections.iter().flat_map(Section::lines);
+        let lines: Vec<Line> = lines.chain(fact_lines(&self.facts)).collect();
         let notes = self.sections.iter().flat_map(Section::notes).map(|note| note + "\n").collect::<String>();
         format!(
             "{}\n{notes}{}\n{}.\nQuote ratios of one run, never rates: what they are is in bench/README.md.\n",
@@ -116,6 +125,27 @@ impl Section {
         let guests = self.results.left_out.iter();
         let guests = guests.map(|(label, why)| format!("{label} is left out of {}: {why}", self.row.name));
         skipped.chain(guests).collect()
+    }
+}
+
+/// A line a fact.
+fn fact_lines(facts: &[Fact]) -> Vec<Line> {
+    let before = std::iter::once("").chain(facts.iter().map(|fact| fact.row));
+    facts.iter().zip(before).map(|(fact, before)| fact_line(fact, fact.row != before)).collect()
+}
+
+fn fact_line(fact: &Fact, is_first: bool) -> Line {
+    let claim = fact.claim.map(|most| said(&format!("≤ {most} {}", fact.unit), fact.value <= most));
+    Line {
+        row: if is_first { fact.row.to_owned() } else { String::new() },
+        contestant: fact.who.clone(),
+        median: format!(
+            "{} {}",
+            if fact.value.fract() == 0.0 { fact.value.to_string() } else { short(fact.value) },
+            fact.unit
+        ),
+        claim: claim.unwrap_or_default(),
+        ..Line::default()
     }
 }
 
@@ -202,6 +232,19 @@ mod tests {
         let mut section = section("http", Vec::new());
         section.results.left_out.push(("node".to_owned(), "refused".to_owned()));
         assert_eq!(section.notes(), ["node is left out of http: refused"]);
+    }
+
+    #[test]
+    fn facts_are_lines_with_what_is_claimed_of_them() {
+        let fact = |row, value, claim| Fact { row, who: "ours".to_owned(), value, unit: "crates", claim };
+        let lines =
+            fact_lines(&[fact("crates", 69.0, Some(55.0)), fact("crates", 62.0, None), fact("binary", 2.25, None)]);
+        let told: Vec<[&str; 3]> =
+            lines.iter().map(|line| [&line.row, &line.median, &line.claim].map(String::as_str)).collect();
+        assert_eq!(
+            told,
+            [["crates", "69 crates", "≤ 55 crates: not met"], ["", "62 crates", ""], ["binary", "2.25 crates", ""]]
+        );
     }
 
     #[test]

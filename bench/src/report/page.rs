@@ -1,7 +1,10 @@
 //! The page: the same form in every run, so that what differs is what was measured.
 
-use super::{Report, Section, machine, table};
-use crate::rows::Group;
+use super::{Report, Section, fact_lines, machine, table};
+use crate::{
+    facts::{self, Fact},
+    rows::Group,
+};
 
 const TITLE: &str = "# Benchmarks\n\n";
 
@@ -30,7 +33,7 @@ const CAVEATS: &str = "\
 
 pub(super) fn render(report: &Report) -> String {
     let groups: String = Group::ALL.into_iter().map(|group| grouped(group, &report.sections)).collect();
-    format!("{TITLE}{HOW}{}{CAVEATS}{groups}", about(report)).trim_end().to_owned() + "\n"
+    format!("{TITLE}{HOW}{}{CAVEATS}{groups}{}", about(report), before(&report.facts)).trim_end().to_owned() + "\n"
 }
 
 fn about(report: &Report) -> String {
@@ -52,6 +55,17 @@ fn grouped(group: Group, sections: &[Section]) -> String {
     format!("## {}\n\n{about}\n{}{notes}\n", group.title(), table::markdown(&lines))
 }
 
+/// What is told of programs before they run.
+fn before(facts: &[Fact]) -> String {
+    if facts.is_empty() {
+        return String::new();
+    }
+    let mut rows: Vec<&str> = facts.iter().map(|fact| fact.row).collect();
+    rows.dedup();
+    let about: String = rows.into_iter().map(|row| format!("- `{row}`: {}\n", facts::about(row))).collect();
+    format!("## Before they run\n\n{about}\n{}\n", table::markdown(&fact_lines(facts)))
+}
+
 #[cfg(test)]
 mod tests {
     use bench::Who;
@@ -61,6 +75,17 @@ mod tests {
         report::tests::{outcome, section},
         settings::Settings,
     };
+
+    #[test]
+    fn what_is_told_of_builds_comes_last_and_only_if_there_is_something() {
+        let fact = Fact { row: "crates", who: "ours".to_owned(), value: 50.0, unit: "crates", claim: Some(55.0) };
+        let page = before(&[fact]);
+        assert!(
+            page.contains("- `crates`: ") && page.contains("| crates | ours | 50 crates | ≤ 55 crates: met |"),
+            "{page}"
+        );
+        assert_eq!(before(&[]), "");
+    }
 
     #[test]
     fn each_group_has_its_rows_explained_and_those_without_rows_are_not_there() {

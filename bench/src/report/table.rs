@@ -1,6 +1,7 @@
 //! Tables: aligned for a terminal, or in Markdown.
 
 /// One contestant in one row; what is not known is empty.
+#[derive(Default)]
 pub(super) struct Line {
     pub(super) row: String,
     pub(super) contestant: String,
@@ -80,18 +81,8 @@ mod tests {
     use super::*;
 
     fn line(row: &str, contestant: &str, median: &str) -> Line {
-        let empty = String::new;
-        Line {
-            row: row.to_owned(),
-            contestant: contestant.to_owned(),
-            median: median.to_owned(),
-            spread: empty(),
-            ours_is: empty(),
-            claim: empty(),
-            cpu: empty(),
-            peak: empty(),
-            allocations: empty(),
-        }
+        let (row, contestant, median) = (row.to_owned(), contestant.to_owned(), median.to_owned());
+        Line { row, contestant, median, ..Line::default() }
     }
 
     #[test]
