@@ -60,56 +60,68 @@ impl<'a> Scanner<'a> {
     }
 
     fn step_over(&mut self) -> Result<(), NotJson> {
-        let mut open = Open::default();
-        loop {
-            match self.next()? {
-                b'"' => self.string().map(drop)?,
-                b'{' => {
-                    self.deepest = self.deepest.max(open.len + 1);
-                    if !self.take(b'}') {
-                        open.push(true);
-                        self.name()?;
-                        self.space();
-                        continue;
-                    }
-                }
-                b'[' => {
-                    self.deepest = self.deepest.max(open.len + 1);
-                    if !self.take(b']') {
-                        open.push(false);
-                        continue;
-                    }
-                }
-                b't' => self.word(b"rue")?,
-                b'f' => self.word(b"alse")?,
-                b'n' => self.word(b"ull")?,
-                first => self.number(first)?,
-            }
-            if !self.close(&mut open)? {
-                return Ok(());
-            }
+        match self.begin(0)? {
+            None => Ok(()),
+            Some(is_object) => self.step_out(is_object),
         }
     }
 
-    /// Behind a value: whether another one follows within what is open.
-    fn close(&mut self, open: &mut Open) -> Result<bool, NotJson> {
-        while let Some(is_object) = open.top() {
+    /// Steps over a value that holds no others, or into one that does: whether that is an object. `levels` are open around it.
+    fn begin(&mut self, levels: usize) -> Result<Option<bool>, NotJson> {
+        match self.next()? {
+            b'"' => self.string().map(|_| None),
+            b'{' => {
+                self.deepest = self.deepest.max(levels + 1);
+                if self.take(b'}') {
+                    return Ok(None);
+                }
+                self.name()?;
+                self.space();
+                Ok(Some(true))
+            }
+            b'[' => {
+                self.deepest = self.deepest.max(levels + 1);
+                Ok(if self.take(b']') { None } else { Some(false) })
+            }
+            b't' => self.word(b"rue"),
+            b'f' => self.word(b"alse"),
+            b'n' => self.word(b"ull"),
+            first => self.number(first),
+        }
+    }
+
+    /// Steps out of an array or an object, from its first value on.
+    fn step_out(&mut self, is_object: bool) -> Result<(), NotJson> {
+        let mut open = Open::default();
+        open.push(is_object);
+        while open.len > 0 {
+            match self.begin(open.len)? {
+                Some(is_object) => open.push(is_object),
+                None => self.close(&mut open)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind a value: steps to the next one within what is open, or out of all.
+    fn close(&mut self, open: &mut Open) -> Result<(), NotJson> {
+        while open.len > 0 {
             self.space();
-            match (self.next()?, is_object) {
+            match (self.next()?, open.is_object()) {
                 (b',', true) => {
                     self.name()?;
                     self.space();
-                    return Ok(true);
+                    return Ok(());
                 }
                 (b',', false) => {
                     self.space();
-                    return Ok(true);
+                    return Ok(());
                 }
                 (b'}', true) | (b']', false) => open.pop(),
                 _ => return Err(NotJson),
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Behind the quote that begins a string: whether it has no escapes.
@@ -139,7 +151,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn number(&mut self, first: u8) -> Result<(), NotJson> {
+    fn number(&mut self, first: u8) -> Result<Option<bool>, NotJson> {
         match if first == b'-' { self.next()? } else { first } {
             b'0' => {}
             b'1'..=b'9' => self.digits(),
@@ -152,7 +164,7 @@ impl<'a> Scanner<'a> {
             self.take_next(|next| matches!(next, b'+' | b'-'));
             self.some_digits()?;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn digits(&mut self) {
@@ -165,9 +177,9 @@ impl<'a> Scanner<'a> {
         if has_one { Ok(()) } else { Err(NotJson) }
     }
 
-    fn word(&mut self, rest: &[u8]) -> Result<(), NotJson> {
+    fn word(&mut self, rest: &[u8]) -> Result<Option<bool>, NotJson> {
         self.rest = self.rest.strip_prefix(rest).ok_or(NotJson)?;
-        Ok(())
+        Ok(None)
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
@@ -198,28 +210,28 @@ impl<'a> Scanner<'a> {
 /// The arrays and objects that are open: a bit each, which says whether it is an object. The innermost are at hand.
 #[derive(Debug, Default)]
 struct Open {
-    innermost: u128,
-    others: Vec<u128>,
+    innermost: u64,
+    others: Vec<u64>,
     len: usize,
 }
 
 impl Open {
     fn push(&mut self, is_object: bool) {
-        if self.len > 0 && self.len.is_multiple_of(128) {
+        if self.len > 0 && self.len.is_multiple_of(64) {
             self.others.push(self.innermost);
         }
-        self.innermost = self.innermost << 1 | u128::from(is_object);
+        self.innermost = self.innermost << 1 | u64::from(is_object);
         self.len += 1;
     }
 
-    fn top(&self) -> Option<bool> {
-        (self.len > 0).then_some(self.innermost & 1 == 1)
+    fn is_object(&self) -> bool {
+        self.innermost & 1 == 1
     }
 
     fn pop(&mut self) {
         self.innermost >>= 1;
         self.len -= 1;
-        if self.len > 0 && self.len.is_multiple_of(128) {
+        if self.len > 0 && self.len.is_multiple_of(64) {
             self.innermost = self.others.pop().unwrap_or_default();
         }
     }
@@ -370,7 +382,7 @@ mod tests {
 
     #[test]
     fn levels_are_counted_and_remembered_however_many_there_are() {
-        for levels in [1, 2, 127, 128, 129, 255, 256, 257, 1000] {
+        for levels in [1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000] {
             let text = "[{\"a\":".repeat(levels) + "[{}]" + &"}]".repeat(levels);
             let mut scanner = Scanner::new(&text);
             assert_eq!(scanner.value(), Ok(text.as_str()));
