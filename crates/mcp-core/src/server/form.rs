@@ -2,7 +2,12 @@
 //!
 //! Specification: *Elicitation, Requested Schema*.
 
-use std::marker::PhantomData;
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    marker::PhantomData,
+    sync::{LazyLock, Mutex},
+};
 
 use mcp_jsonrpc::Raw;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -11,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Error, ErrorKind, Revision, ToolError,
+    lock::lock,
     types::{ElicitAction, ElicitParams, ElicitResult},
 };
 
@@ -77,7 +83,7 @@ pub struct Form<T> {
 /// ```
 ///
 /// Specification: *Elicitation, Requested Schema*.
-pub fn form<T: DeserializeOwned + JsonSchema>(message: impl Into<String>) -> Form<T> {
+pub fn form<T: DeserializeOwned + JsonSchema + 'static>(message: impl Into<String>) -> Form<T> {
     Form { message: message.into(), fields: PhantomData }
 }
 
@@ -87,7 +93,20 @@ pub fn form<T: DeserializeOwned + JsonSchema>(message: impl Into<String>) -> For
 /// # Errors
 /// [`ErrorKind::InvalidParams`] with the field that a form cannot carry: of a type that forms do not know, or with a
 /// constraint that they do not know, as a pattern.
-pub fn form_schema<T: JsonSchema>(revision: Revision) -> Result<Raw, Error> {
+pub fn form_schema<T: JsonSchema + 'static>(revision: Revision) -> Result<Raw, Error> {
+    let key = (TypeId::of::<T>(), revision);
+    if let Some(known) = lock(&SCHEMAS).get(&key) {
+        return Ok(known.clone());
+    }
+    let schema = made_of::<T>(revision)?;
+    lock(&SCHEMAS).insert(key, schema.clone());
+    Ok(schema)
+}
+
+/// Those that were asked for, as a question is put together anew in each of its rounds.
+static SCHEMAS: LazyLock<Mutex<HashMap<(TypeId, Revision), Raw>>> = LazyLock::new(Mutex::default);
+
+fn made_of<T: JsonSchema>(revision: Revision) -> Result<Raw, Error> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -95,7 +114,7 @@ pub fn form_schema<T: JsonSchema>(revision: Revision) -> Result<Raw, Error> {
     Raw::encode(&flat).map_err(|error| Error::caused(ErrorKind::InvalidParams, "the schema cannot be written", error))
 }
 
-impl<T: DeserializeOwned + JsonSchema> Question for Form<T> {
+impl<T: DeserializeOwned + JsonSchema + 'static> Question for Form<T> {
     type Answer = T;
 
     fn params(&self, revision: Revision) -> Result<ElicitParams, ToolError> {
@@ -305,7 +324,7 @@ mod tests {
         1
     }
 
-    fn schema<T: JsonSchema>(revision: Revision) -> Value {
+    fn schema<T: JsonSchema + 'static>(revision: Revision) -> Value {
         form_schema::<T>(revision).unwrap().decode().unwrap()
     }
 

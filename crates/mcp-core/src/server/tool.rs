@@ -257,7 +257,7 @@ impl Tool {
     /// assert!(error.kind() == ErrorKind::InvalidParams && error.to_string().contains("`at`"));
     /// ```
     #[must_use]
-    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+    pub fn asks<T: DeserializeOwned + JsonSchema + 'static>(mut self) -> Self {
         self.forms.push(form_schema::<T>);
         self
     }
