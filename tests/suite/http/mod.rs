@@ -3,6 +3,7 @@
 mod cases;
 mod cors;
 mod docs;
+mod http2;
 mod latency;
 mod old_sse;
 mod questions;

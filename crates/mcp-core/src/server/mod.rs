@@ -8,6 +8,7 @@ mod builder;
 mod completer;
 mod connection;
 mod context;
+mod crypto;
 mod dispatch;
 mod exchange;
 mod extension_methods;

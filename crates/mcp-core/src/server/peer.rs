@@ -3,9 +3,8 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use mcp_jsonrpc::Raw;
-use sha2::{Digest, Sha256};
 
-use crate::{Fault, MirrorPlan};
+use crate::{Fault, MirrorPlan, server::crypto::Hash};
 
 /// Who asks, as something in front of the server has made sure of: a token that was checked, a certificate.
 ///
@@ -34,7 +33,7 @@ impl Principal {
     /// The SHA-256 of the id: what is kept of whom something belongs to.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.0.id.as_bytes()).into()
+        Hash::default().with(self.id()).finish()
     }
 
     /// The id.

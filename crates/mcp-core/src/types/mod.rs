@@ -18,6 +18,7 @@ mod roots;
 mod sampling;
 mod subscription;
 mod task;
+mod timestamp;
 mod tool;
 mod trace;
 

@@ -2,11 +2,11 @@ use std::{collections::BTreeMap, fmt};
 
 use mcp_jsonrpc::{ErrorObject, Raw};
 use serde::{Deserialize, Serialize};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     shown::Elided,
     store::{TaskId, TaskRecord, TaskStatus},
+    types::timestamp::rfc3339,
 };
 
 /// The extension that tasks are.
@@ -54,8 +54,8 @@ impl Task {
             task_id: id.to_string(),
             status: record.status(),
             status_message: record.message().map(str::to_owned),
-            created_at: iso(record.created()),
-            last_updated_at: iso(record.updated()),
+            created_at: rfc3339(record.created()),
+            last_updated_at: rfc3339(record.updated()),
             ttl_ms: Some(millis(record.ttl())),
             poll_interval_ms: Some(millis(record.poll_interval())),
             input_requests: record.open().clone(),
@@ -84,11 +84,6 @@ impl fmt::Debug for Task {
 
 fn millis(duration: std::time::Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
-}
-
-fn iso(millis: u64) -> String {
-    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000);
-    time.ok().and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_else(|| "9999-12-31T23:59:59Z".to_owned())
 }
 
 /// The parameters of `tasks/get` and `tasks/cancel`.
@@ -149,6 +144,5 @@ mod tests {
         expected["inputRequests"] = serde_json::json!({ "k": { "method": "m" } });
         assert_eq!(written(&record), expected);
         assert_eq!(serde_json::from_value::<Task>(expected).unwrap(), Task::of(id, &record));
-        assert_eq!(iso(u64::MAX), "9999-12-31T23:59:59Z");
     }
 }

@@ -2,21 +2,18 @@
 //!
 //! Specification: *Multi Round-Trip Requests, Security Considerations*.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use chacha20poly1305::{
-    Key, XChaCha20Poly1305, XNonce,
-    aead::{Aead, KeyInit, Payload},
-};
 use mcp_jsonrpc::Raw;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::canonical::canonical;
-use crate::{Exchange, deadline::since_1970};
-
-const NONCE: usize = 24;
+use crate::{
+    Exchange,
+    deadline::since_1970,
+    server::crypto::{Hash, SealKey},
+};
 
 /// The keys that seal `requestState`: the first one seals, and all of them open, so that keys can be changed while calls
 /// are under way. Servers that answer for one another must have the same.
@@ -31,14 +28,14 @@ const NONCE: usize = 24;
 #[derive(Clone)]
 #[must_use]
 pub struct StateKeys {
-    keys: Vec<[u8; 32]>,
+    keys: Vec<Arc<SealKey>>,
     audience: String,
 }
 
 impl StateKeys {
     /// One key, of 32 random bytes.
     pub fn new(key: [u8; 32]) -> Self {
-        Self { keys: vec![key], audience: String::new() }
+        Self { keys: vec![Arc::new(SealKey::new(key))], audience: String::new() }
     }
 
     /// A key of this process alone.
@@ -52,7 +49,7 @@ impl StateKeys {
 
     /// Also opens what another key has sealed: an older one, or a newer one that does not seal yet.
     pub fn and(mut self, key: [u8; 32]) -> Self {
-        self.keys.push(key);
+        self.keys.push(Arc::new(SealKey::new(key)));
         self
     }
 
@@ -67,44 +64,28 @@ impl StateKeys {
     pub(super) fn seal(&self, exchange: &Exchange, state: &State, ttl: Duration) -> Option<String> {
         let until = since_1970().saturating_add(ttl).as_secs();
         let plain = serde_json::to_vec(&Sealed { until, state: state.clone() }).ok()?;
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).ok()?;
-        let aad = self.bound_to(exchange);
-        let payload = Payload { msg: &plain, aad: &aad };
-        let cipher = XChaCha20Poly1305::new(Key::from_slice(self.keys.first()?));
-        let text = cipher.encrypt(XNonce::from_slice(&nonce), payload).ok()?;
-        Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &text].concat()))
+        let sealed = self.keys.first()?.seal(&plain, &self.bound_to(exchange))?;
+        Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens what was sealed for that exchange; `None` whatever is wrong with it.
     pub(super) fn open(&self, exchange: &Exchange, text: &str) -> Option<State> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, text) = bytes.split_at_checked(NONCE)?;
-        let aad = self.bound_to(exchange);
-        let plain = self.keys.iter().find_map(|key| {
-            let cipher = XChaCha20Poly1305::new(Key::from_slice(key));
-            cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: text, aad: &aad }).ok()
-        })?;
+        let bound_to = self.bound_to(exchange);
+        let plain = self.keys.iter().find_map(|key| key.open(&bytes, &bound_to))?;
         let Sealed { until, state } = serde_json::from_slice(&plain).ok()?;
         (since_1970().as_secs() < until).then_some(state)
     }
 
     /// What the state belongs to: service, principal, method and parameters, however they are written.
-    fn bound_to(&self, exchange: &Exchange) -> Vec<u8> {
+    fn bound_to(&self, exchange: &Exchange) -> [u8; 32] {
         let principal = exchange.principal().map(crate::Principal::digest);
-        let mut hash = Sha256::new();
-        let text = |hash: &mut Sha256, text: &str| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text);
-        };
-        text(&mut hash, &self.audience);
-        text(&mut hash, exchange.method());
-        text(&mut hash, exchange.name().unwrap_or_default());
-        text(&mut hash, exchange.uri().unwrap_or_default());
-        text(&mut hash, &exchange.arguments().map_or_else(|| "{}".to_owned(), canonical));
-        hash.update([u8::from(principal.is_some())]);
-        hash.update(principal.unwrap_or_default());
-        hash.finalize().to_vec()
+        let arguments = exchange.arguments().map_or_else(|| "{}".to_owned(), canonical);
+        let name = exchange.name().unwrap_or_default();
+        let uri = exchange.uri().unwrap_or_default();
+        let texts = [&self.audience, exchange.method(), name, uri, &arguments].into_iter();
+        let hash = texts.fold(Hash::default(), |hash, text| hash.with((text.len() as u64).to_be_bytes()).with(text));
+        hash.with([u8::from(principal.is_some())]).with(principal.unwrap_or_default()).finish()
     }
 }
 
@@ -119,7 +100,7 @@ impl fmt::Debug for StateKeys {
 ///
 /// 16 bytes of a hash, since all that is sealed travels with the call.
 pub(super) fn fingerprint(method: &str, params: &Raw) -> String {
-    let hash = Sha256::new().chain_update(method).chain_update([0]).chain_update(params.as_bytes()).finalize();
+    let hash = Hash::default().with(method).with([0]).with(params.as_bytes()).finish();
     URL_SAFE_NO_PAD.encode(&hash[..16])
 }
 
