@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tower_mcp::{
-    CallToolResult, ElicitFormParams, ElicitFormSchema, ElicitRequestParams, Error, InputRequest, InputRequiredResult,
-    InputResponse, McpRouter, RequestContext, RequestOutcome, Tool, ToolBuilder,
+    CallToolResult, ElicitAction, ElicitFieldValue, ElicitFormParams, ElicitFormSchema, ElicitRequestParams,
+    ElicitResult, Error, InputRequest, InputRequiredResult, InputResponse, McpRouter, RequestContext, RequestOutcome,
+    Tool, ToolBuilder,
     extract::{Context, Json},
 };
 
@@ -62,13 +63,18 @@ fn ask() -> Tool {
         .mrtr_handler(|context: RequestContext, Add { a, b }: Add| async move {
             match context.input_responses().and_then(|answers| answers.get("approve")) {
                 None => Ok(RequestOutcome::input_required(question())),
-                Some(InputResponse::Elicit(_)) => {
+                Some(InputResponse::Elicit(answer)) if agrees(answer) => {
                     Ok(RequestOutcome::Complete(CallToolResult::text((a + b).to_string())))
                 }
                 Some(_) => Err(Error::invalid_params("nothing was added")),
             }
         })
         .build()
+}
+
+fn agrees(answer: &ElicitResult) -> bool {
+    let go = answer.content.as_ref().and_then(|fields| fields.get("go"));
+    answer.action == ElicitAction::Accept && matches!(go, Some(ElicitFieldValue::Boolean(true)))
 }
 
 fn question() -> InputRequiredResult {

@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use mcp_suite::{Client, http::Http};
+use mcp_suite::{
+    Client,
+    http::{Http, reqwest},
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{RoleClient, ServiceExt, model::CallToolRequestParams, service::RunningService};
 use serde_json::json;
@@ -82,27 +85,29 @@ impl Caller {
 
     /// Adds [`ADDEND`] to `number`.
     async fn add(&self, number: u64) -> Result<u64> {
-        let arguments = json!({ "a": number, "b": ADDEND });
+        let arguments = || json!({ "a": number, "b": ADDEND });
         match self {
             Self::Ceiling(client, url) => post(client, url, number).await,
-            Self::Ours(client) => Ok(client.call("add", arguments).await?),
+            Self::Ours(client) => Ok(client.call("add", arguments()).await?),
             Self::Rmcp(client) => {
-                let arguments = arguments.as_object().cloned().unwrap_or_default();
+                let arguments = arguments().as_object().cloned().unwrap_or_default();
                 let result = client.call_tool(CallToolRequestParams::new("add").with_arguments(arguments)).await?;
                 let text = result.content.first().and_then(|block| block.as_text()).context("no text")?;
                 Ok(text.text.parse()?)
             }
-            Self::TowerMcp(client) => Ok(client.call_tool_text("add", arguments).await?.parse()?),
+            Self::TowerMcp(client) => Ok(client.call_tool_text("add", arguments()).await?.parse()?),
         }
     }
 }
 
 async fn post(client: &reqwest::Client, url: &str, number: u64) -> Result<u64> {
-    let request = client.post(url).json(&call(number));
+    let request = client.post(url).body(serde_json::to_vec(&call(number))?);
+    let request = request.header("Content-Type", "application/json");
     let request = request.header("Accept", "application/json, text/event-stream");
     let request = request.header("MCP-Protocol-Version", "2026-07-28");
     let request = request.header("Mcp-Method", "tools/call").header("Mcp-Name", "add");
-    let answer: Answer = request.send().await?.error_for_status()?.json().await?;
+    let answer = request.send().await?.error_for_status()?.bytes().await?;
+    let answer: Answer = serde_json::from_slice(&answer)?;
     ensure!(answer.id == number && !answer.result.is_error, "the answer to another call, or a failure");
     Ok(answer.result.content.first().context("no text")?.text.parse()?)
 }

@@ -75,12 +75,16 @@ impl Listeners {
 
     /// Waits until each stream has heard of that, once.
     fn hear(&mut self, method: &str) -> Result<()> {
+        self.streams.iter_mut().for_each(|listener| listener.has_heard = false);
         let mut waiting = self.streams.len();
         while waiting > 0 {
             wait(&mut self.poll, &mut self.events, None)?;
             for event in &self.events {
-                let heard = self.streams[event.token().0].hear(method)?;
-                waiting = waiting.checked_sub(heard).context("one change is told twice")?;
+                let listener = &mut self.streams[event.token().0];
+                let (before, heard) = (usize::from(listener.has_heard), listener.hear(method)?);
+                ensure!(before + heard <= 1, "one change is told twice");
+                listener.has_heard = before + heard == 1;
+                waiting -= heard;
             }
         }
         Ok(())
@@ -91,6 +95,8 @@ struct Listener {
     stream: TcpStream,
     received: Received,
     is_answered: bool,
+    /// Of what is waited for now.
+    has_heard: bool,
 }
 
 impl Listener {
@@ -108,7 +114,7 @@ impl Listener {
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         poll.registry().register(&mut stream, Token(index), Interest::READABLE)?;
-        Ok(Self { stream, received: Received::new(), is_answered: false })
+        Ok(Self { stream, received: Received::new(), is_answered: false, has_heard: false })
     }
 
     /// How often that method came with what there is now.

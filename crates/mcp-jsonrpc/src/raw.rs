@@ -55,7 +55,8 @@ impl Raw {
         serde_json::from_str(&self.0)
     }
 
-    /// The part of this value that `part` borrows, sharing the same memory.
+    /// The part of this value that `part` borrows, sharing the same memory; a copy of what it does not. `part` must be the text
+    /// of one JSON value, as [`Members`] tells it: like [`assume_valid`](Self::assume_valid), this does not look.
     #[must_use]
     pub fn slice(&self, part: &str) -> Self {
         Self::assume_valid(share(&self.0, part))

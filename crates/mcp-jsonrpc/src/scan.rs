@@ -62,41 +62,43 @@ impl<'a> Scanner<'a> {
     fn step_over(&mut self) -> Result<(), NotJson> {
         match self.begin(0)? {
             None => Ok(()),
-            Some(is_object) => self.step_out(is_object),
+            Some(first) => self.step_out(first),
         }
     }
 
-    /// Steps over a value that holds no others, or into one that does: whether that is an object. `levels` are open around it.
-    fn begin(&mut self, levels: usize) -> Result<Option<bool>, NotJson> {
+    /// Steps over a value that holds no others, or into one that does. `levels` are open around it.
+    fn begin(&mut self, levels: usize) -> Result<Option<Holder>, NotJson> {
         match self.next()? {
-            b'"' => self.string().map(|_| None),
+            b'"' => self.string().map(drop)?,
             b'{' => {
                 self.deepest = self.deepest.max(levels + 1);
-                if self.take(b'}') {
-                    return Ok(None);
+                if !self.take(b'}') {
+                    self.name()?;
+                    self.space();
+                    return Ok(Some(Holder::Object));
                 }
-                self.name()?;
-                self.space();
-                Ok(Some(true))
             }
             b'[' => {
                 self.deepest = self.deepest.max(levels + 1);
-                Ok(if self.take(b']') { None } else { Some(false) })
+                if !self.take(b']') {
+                    return Ok(Some(Holder::Array));
+                }
             }
-            b't' => self.word(b"rue"),
-            b'f' => self.word(b"alse"),
-            b'n' => self.word(b"ull"),
-            first => self.number(first),
+            b't' => self.word(b"rue")?,
+            b'f' => self.word(b"alse")?,
+            b'n' => self.word(b"ull")?,
+            first => self.number(first)?,
         }
+        Ok(None)
     }
 
     /// Steps out of an array or an object, from its first value on.
-    fn step_out(&mut self, is_object: bool) -> Result<(), NotJson> {
+    fn step_out(&mut self, first: Holder) -> Result<(), NotJson> {
         let mut open = Open::default();
-        open.push(is_object);
+        open.push(first);
         while open.len > 0 {
             match self.begin(open.len)? {
-                Some(is_object) => open.push(is_object),
+                Some(holder) => open.push(holder),
                 None => self.close(&mut open)?,
             }
         }
@@ -107,17 +109,17 @@ impl<'a> Scanner<'a> {
     fn close(&mut self, open: &mut Open) -> Result<(), NotJson> {
         while open.len > 0 {
             self.space();
-            match (self.next()?, open.is_object()) {
-                (b',', true) => {
+            match (self.next()?, open.top()) {
+                (b',', Holder::Object) => {
                     self.name()?;
                     self.space();
                     return Ok(());
                 }
-                (b',', false) => {
+                (b',', Holder::Array) => {
                     self.space();
                     return Ok(());
                 }
-                (b'}', true) | (b']', false) => open.pop(),
+                (b'}', Holder::Object) | (b']', Holder::Array) => open.pop(),
                 _ => return Err(NotJson),
             }
         }
@@ -151,7 +153,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn number(&mut self, first: u8) -> Result<Option<bool>, NotJson> {
+    fn number(&mut self, first: u8) -> Result<(), NotJson> {
         match if first == b'-' { self.next()? } else { first } {
             b'0' => {}
             b'1'..=b'9' => self.digits(),
@@ -164,7 +166,7 @@ impl<'a> Scanner<'a> {
             self.take_next(|next| matches!(next, b'+' | b'-'));
             self.some_digits()?;
         }
-        Ok(None)
+        Ok(())
     }
 
     fn digits(&mut self) {
@@ -177,9 +179,9 @@ impl<'a> Scanner<'a> {
         if has_one { Ok(()) } else { Err(NotJson) }
     }
 
-    fn word(&mut self, rest: &[u8]) -> Result<Option<bool>, NotJson> {
+    fn word(&mut self, rest: &[u8]) -> Result<(), NotJson> {
         self.rest = self.rest.strip_prefix(rest).ok_or(NotJson)?;
-        Ok(None)
+        Ok(())
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
@@ -207,6 +209,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// What holds other values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Array,
+    Object,
+}
+
 /// The arrays and objects that are open: a bit each, which says whether it is an object. The innermost are at hand.
 #[derive(Debug, Default)]
 struct Open {
@@ -216,16 +225,16 @@ struct Open {
 }
 
 impl Open {
-    fn push(&mut self, is_object: bool) {
+    fn push(&mut self, holder: Holder) {
         if self.len > 0 && self.len.is_multiple_of(64) {
             self.others.push(self.innermost);
         }
-        self.innermost = self.innermost << 1 | u64::from(is_object);
+        self.innermost = self.innermost << 1 | u64::from(holder == Holder::Object);
         self.len += 1;
     }
 
-    fn is_object(&self) -> bool {
-        self.innermost & 1 == 1
+    fn top(&self) -> Holder {
+        if self.innermost & 1 == 1 { Holder::Object } else { Holder::Array }
     }
 
     fn pop(&mut self) {

@@ -1,10 +1,10 @@
 //! POSTs through the routes, from the request to the last byte of its response.
 
-use axum::{Router, body::Body, extract::Request, response::Response};
+use axum::{body::Body, extract::Request, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
-use mcp_http::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+use mcp_http::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, Routes, RoutesService};
 use tower_service::Service;
 
 use crate::{
@@ -15,18 +15,18 @@ use crate::{
 
 pub(crate) fn modern(stand: &mut Stand<'_>) {
     let headers = modern_headers("application/json, text/event-stream", "add");
-    posting(stand, &mcp_http::routes(servers::small()), &headers, messages::modern_call(), expect_sum);
+    posting(stand, &Routes::new(servers::small()).into_service(), &headers, messages::modern_call(), expect_sum);
 }
 
 pub(crate) fn session(stand: &mut Stand<'_>) {
-    let router = mcp_http::routes(servers::small());
+    let service = Routes::new(servers::small()).into_service();
     let mut headers = headers("application/json, text/event-stream", []);
-    let greeted = stand.prepare(answer(&router, post(&headers, messages::initialize())));
+    let greeted = stand.prepare(answer(&service, post(&headers, messages::initialize())));
     headers.insert(MCP_SESSION_ID, greeted.headers()[MCP_SESSION_ID].clone());
     headers.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static("2025-11-25"));
-    let heeded = stand.prepare(answer(&router, post(&headers, messages::initialized())));
+    let heeded = stand.prepare(answer(&service, post(&headers, messages::initialized())));
     assert!(heeded.status().is_success());
-    posting(stand, &router, &headers, messages::legacy_call(), expect_sum);
+    posting(stand, &service, &headers, messages::legacy_call(), expect_sum);
 }
 
 pub(crate) fn progress(stand: &mut Stand<'_>) {
@@ -35,19 +35,19 @@ pub(crate) fn progress(stand: &mut Stand<'_>) {
         expect("notifications/progress", &events);
         expect("resultType", &events);
     };
-    posting(stand, &mcp_http::routes(servers::small()), &headers, messages::progressing_call(), is_told);
+    posting(stand, &Routes::new(servers::small()).into_service(), &headers, messages::progressing_call(), is_told);
 }
 
-fn posting(stand: &mut Stand<'_>, router: &Router, headers: &HeaderMap, message: Bytes, check: impl Fn(Bytes)) {
+fn posting(stand: &mut Stand<'_>, service: &RoutesService, headers: &HeaderMap, message: Bytes, check: impl Fn(Bytes)) {
     stand.measure(
         || post(headers, message.clone()),
-        async |request| answer(router, request).await.into_body().collect().await.unwrap().to_bytes(),
+        async |request| answer(service, request).await.into_body().collect().await.unwrap().to_bytes(),
         check,
     );
 }
 
-async fn answer(router: &Router, request: Request) -> Response {
-    router.clone().call(request).await.unwrap()
+async fn answer(service: &RoutesService, request: Request) -> Response {
+    service.clone().call(request).await.unwrap()
 }
 
 fn post(headers: &HeaderMap, message: Bytes) -> Request {

@@ -412,3 +412,27 @@ async fn each_refusal_has_its_status_and_an_error_for_a_body() {
     let full = Host::within(Limits::default().sessions(0)).await;
     check(full.address, [refused("503, no room for a session", greeting(), 503).about(0)]).await;
 }
+
+/// What only a router can tell apart is served as a router serves it.
+#[tokio::test]
+async fn a_path_may_have_a_pattern_in_it() {
+    let routes = Routes::new(server(Limits::default())).stateless().path("/{tenant}/mcp");
+    let host = super::Served::with(routes, "127.0.0.1").await;
+    let lines = [
+        served("one tenant", Post::to("POST /a/mcp", tools(1))),
+        served("another, with a slash", Post::to("POST /b/mcp/", tools(1))),
+        line("none", Post::new(tools(1)), 404, Body::None),
+    ];
+    check(host.address, lines).await;
+}
+
+/// Only a tunnel that was granted makes a connection another protocol's.
+#[tokio::test]
+async fn a_tunnel_that_was_refused_leaves_a_connection_that_may_be_given_up() {
+    let limits = Limits::default().stall_timeout(std::time::Duration::from_millis(300));
+    let host = super::Served::with(Routes::new(server(limits)).stateless(), "127.0.0.1").await;
+    let mut connection = host.connect().await;
+    connection.write(b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(connection.head().await.unwrap().status, 404);
+    assert!(super::soon("its end", connection.is_closed()).await);
+}

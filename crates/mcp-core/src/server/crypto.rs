@@ -28,7 +28,7 @@ impl Hash {
     }
 }
 
-/// A key of XChaCha20-Poly1305, wiped from memory when it is dropped.
+/// A key of XChaCha20-Poly1305. This copy of it is wiped from memory when it is dropped.
 ///
 /// Specification: *draft-irtf-cfrg-xchacha-03*.
 pub(super) struct SealKey(SecretKey);

@@ -87,7 +87,7 @@ pub fn form<T: DeserializeOwned + JsonSchema + 'static>(message: impl Into<Strin
     Form { message: message.into(), fields: PhantomData }
 }
 
-/// The schema that a form of `T` asks for in `revision`. A type that no form carries is found out only when it is asked for,
+/// The schema that a form of `T` asks for in `revision`, made once a process. A type that no form carries is found out only when it is asked for,
 /// unless [`Tool::asks`](crate::Tool::asks) names it, or a test calls this.
 ///
 /// # Errors

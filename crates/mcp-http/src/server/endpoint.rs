@@ -52,13 +52,13 @@ impl Service<Request> for EndpointService {
     }
 }
 
-/// The endpoint at its path, and all other routes: what [`Routes::into_service`](crate::Routes::into_service) returns.
+/// The endpoint at its path, and all routes: what [`Routes::into_service`](crate::Routes::into_service) returns.
 #[derive(Debug, Clone)]
 pub struct RoutesService {
-    /// Without a slash at its end.
-    pub(super) path: Arc<str>,
+    /// Without a slash at its end; `None` where it takes a router to tell.
+    pub(super) path: Option<Arc<str>>,
     pub(super) endpoint: EndpointService,
-    pub(super) others: Router,
+    pub(super) router: Router,
 }
 
 impl Service<Request> for RoutesService {
@@ -71,9 +71,9 @@ impl Service<Request> for RoutesService {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        match request.uri().path().strip_prefix(&*self.path) {
+        match self.path.as_deref().and_then(|path| request.uri().path().strip_prefix(path)) {
             Some("" | "/") => self.endpoint.call(request).left_future(),
-            _ => self.others.call(request).right_future(),
+            _ => self.router.call(request).right_future(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Whether a connection is answering anything: one that is not may be given up.
+//! Whether a connection is answering anything: one that is not may be given up. And what cuts answers off that outlive a
+//! stop.
 
 use std::{
     convert::Infallible,
@@ -32,13 +33,15 @@ pub(super) struct Requests(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     running: usize,
+    /// It is another protocol's from now on, which has bounds of its own.
+    is_handed_over: bool,
     /// When the last one was answered, or the connection began.
     since: Instant,
 }
 
 impl Default for Requests {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { running: 0, since: Instant::now() })))
+        Self(Arc::new(Mutex::new(State { running: 0, is_handed_over: false, since: Instant::now() })))
     }
 }
 
@@ -47,10 +50,10 @@ impl Requests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long there has been none; `None` while there is one.
+    /// For how long there has been none; `None` while there is one, or the connection is no longer HTTP's.
     pub(super) fn quiet(&self) -> Option<Duration> {
         let state = self.state();
-        (state.running == 0).then(|| state.since.elapsed())
+        (state.running == 0 && !state.is_handed_over).then(|| state.since.elapsed())
     }
 
     fn begin(self) -> Running {
@@ -70,15 +73,15 @@ impl Drop for Running {
     }
 }
 
-/// A service that tells each connection of its requests, and cuts their answers off when `cut` fires.
-pub(super) fn counting<S>(service: S, cut: CancellationToken) -> Counting<S> {
-    Counting { service, cut }
+/// A service that tells each connection of its requests, and cuts their answers off when `cut` fires, if there is one.
+pub(super) fn counting<S>(service: S, cut: Option<CancellationToken>) -> Counting<S> {
+    Counting { service, cut: cut.map(Arc::new) }
 }
 
 /// Makes the service of each connection.
 pub(super) struct Counting<S> {
     service: S,
-    cut: CancellationToken,
+    cut: Option<Arc<CancellationToken>>,
 }
 
 impl<S: Clone, L: Listener> Service<IncomingStream<'_, Patient<L>>> for Counting<S> {
@@ -101,7 +104,7 @@ impl<S: Clone, L: Listener> Service<IncomingStream<'_, Patient<L>>> for Counting
 pub(super) struct Counted<S> {
     service: S,
     requests: Requests,
-    cut: CancellationToken,
+    cut: Option<Arc<CancellationToken>>,
 }
 
 impl<S: Service<Request, Response = Response, Error = Infallible>> Service<Request> for Counted<S> {
@@ -140,30 +143,35 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Answering<F> {
             return this.cut.poll(cx).map(|()| Ok(Refusal::Stopping.answer(None)));
         };
         let Some(running) = this.running.take() else { return Poll::Ready(Ok(response)) };
-        if *this.connects || response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // From here on it is another protocol's, which has bounds of its own.
-            std::mem::forget(running);
+        if (*this.connects && response.status().is_success()) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            running.0.state().is_handed_over = true;
             return Poll::Ready(Ok(response));
         }
         let cut = Cut::new(this.cut.token.clone());
-        Poll::Ready(Ok(response.map(|body| Body::new(Kept { body, cut, _running: running }))))
+        Poll::Ready(Ok(response.map(|body| Body::new(Kept { body, cut, has_said: false, _running: running }))))
     }
 }
 
-/// Whether what waits is to be cut off. It is listened for only once something waits.
+/// Whether an answer is to be cut off. The token is shared as a whole, as each clone of its own takes a lock of all; and it is
+/// listened to only once something waits.
 struct Cut {
-    token: CancellationToken,
+    token: Option<Arc<CancellationToken>>,
     listening: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Cut {
-    fn new(token: CancellationToken) -> Self {
+    fn new(token: Option<Arc<CancellationToken>>) -> Self {
         Self { token, listening: None }
     }
 
+    fn has_come(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.is_cancelled())
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let token = &self.token;
-        self.listening.get_or_insert_with(|| Box::pin(token.clone().cancelled_owned())).as_mut().poll(cx)
+        let Some(token) = &self.token else { return Poll::Pending };
+        let listen = || Box::pin(CancellationToken::clone(token).cancelled_owned());
+        self.listening.get_or_insert_with(listen).as_mut().poll(cx)
     }
 }
 
@@ -171,6 +179,7 @@ impl Cut {
 struct Kept {
     body: Body,
     cut: Cut,
+    has_said: bool,
     _running: Running,
 }
 
@@ -179,6 +188,10 @@ impl HttpBody for Kept {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // Most have one frame. A stream may have the next one always ready, and ends all the same.
+        if std::mem::replace(&mut self.has_said, true) && self.cut.has_come() {
+            return Poll::Ready(None);
+        }
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending => self.cut.poll(cx).map(|()| None),
             ready => ready,

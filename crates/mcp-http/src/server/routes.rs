@@ -116,33 +116,30 @@ impl Routes {
     /// The router.
     ///
     /// # Panics
-    /// When a path does not begin with a slash.
+    /// When a path does not begin with a slash, or is there twice.
     pub fn into_router(self) -> Router {
-        let path = self.path.trim_end_matches('/').to_owned();
-        let (endpoint, others) = self.parts();
+        let path = self.path.trim_end_matches('/');
+        let endpoint = Arc::new(self.endpoint);
         // With and without the slash, and no redirect, on which clients lose bodies or credentials.
-        let router = others.route_service(&format!("{path}/"), endpoint.clone());
-        if path.is_empty() { router } else { router.route_service(&path, endpoint) }
+        let service = EndpointService(endpoint.clone());
+        let router = Router::new().route_service(&format!("{path}/"), service.clone());
+        let router = if path.is_empty() { router } else { router.route_service(path, service) };
+        match self.http_sse {
+            Some((listen, messages)) => router.merge(legacy::http_sse_routes(endpoint, &listen, &messages)),
+            None => router,
+        }
     }
 
-    /// The same as a `tower` service, for [`serve_service`]: a request for the endpoint needs no router.
+    /// The same as a `tower` service, for [`serve_service`]: where the path is plain text, a request for it takes no router.
+    /// Its extensions then have nothing of a router's either, as `OriginalUri`.
     ///
     /// # Panics
-    /// When a path does not begin with a slash.
+    /// When a path does not begin with a slash, or is there twice.
     pub fn into_service(self) -> RoutesService {
-        assert!(self.path.starts_with('/'), "paths must start with a `/`, and `{}` does not", self.path);
-        let path = self.path.trim_end_matches('/').into();
-        let (endpoint, others) = self.parts();
-        RoutesService { path, endpoint, others }
-    }
-
-    fn parts(self) -> (EndpointService, Router) {
-        let endpoint = Arc::new(self.endpoint);
-        let others = match self.http_sse {
-            Some((listen, messages)) => legacy::http_sse_routes(endpoint.clone(), &listen, &messages),
-            None => Router::new(),
-        };
-        (EndpointService(endpoint), others)
+        let is_plain = !self.path.contains(['{', '}']);
+        let path = is_plain.then(|| self.path.trim_end_matches('/').into());
+        let endpoint = EndpointService(Arc::new(self.endpoint.clone()));
+        RoutesService { path, endpoint, router: self.into_router() }
     }
 
     /// Serves them on `listener` as [`serve_service`] does, also for the bound address as host, where it is an IP address.
@@ -173,7 +170,7 @@ impl Routes {
         let severed = CancellationToken::new();
         let listener = Patient { listener, patience: server.limits().stall_timeout, severed: severed.clone() };
         let told = signalled.clone();
-        let service = requests::counting(routes.into_service(), cut.clone());
+        let service = requests::counting(routes.into_service(), Some(cut.clone()));
         let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
             signal.await;
             told.cancel();
@@ -197,7 +194,8 @@ impl Routes {
 /// other.
 ///
 /// A connection whose peer reads nothing of an answer for [`Limits::stall_timeout`] ends, and so does one that is answering
-/// nothing and gets no whole head of a request for as long. A layer finds no `ConnectInfo` of the peer's address: for
+/// nothing and gets no whole head of a request for as long. It cannot be told to stop: that, [`Routes::serve_until`] does,
+/// or `axum::serve`. A layer finds no `ConnectInfo` of the peer's address: for
 /// that, give the router to `axum::serve`.
 ///
 /// ```no_run
@@ -217,8 +215,7 @@ where
     L: Listener<Addr: Debug>,
 {
     let listener = Patient { listener, patience: limits.stall_timeout, severed: CancellationToken::new() };
-    let never = CancellationToken::new();
-    axum::serve(listener, requests::counting(service, never)).await.map_err(failed)
+    axum::serve(listener, requests::counting(service, None)).await.map_err(failed)
 }
 
 fn failed(error: io::Error) -> Error {
