@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use mio::{Events, Interest, Poll, Token, net::TcpStream};
 
 use super::{
