@@ -1,4 +1,4 @@
-//! A server that has one of everything: what the tests, the conformance suite and the benchmarks drive.
+//! A server that has one of everything: what the tests, the conformance suite and the demo drive.
 
 mod asking;
 mod conformance;

@@ -215,40 +215,6 @@ async fn calls_over_http_wait_their_turn() {
     }
 }
 
-/// A measurement: what a call costs beside the bare request that it makes, in turns. Run it with
-/// `cargo test --release -p suite -- --ignored --nocapture a_call_beside_a_bare_post`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn a_call_beside_a_bare_post() {
-    const ROUNDS: usize = 9;
-    const CALLS: usize = 3000;
-    let server = HttpPeer::start(http::modern(|_| Answer::result(text("b")))).await;
-    let client = soon(over_http(&server.url())).await.unwrap();
-    client.call::<String>("a", ()).await.unwrap();
-    let same = server.requests().pop().unwrap();
-    let (bare, url) = (mcp_suite::http::reqwest::Client::builder().tcp_nodelay(true).build().unwrap(), server.url());
-    let (body, mut headers) = (Bytes::from(same.body.to_string()), ::http::HeaderMap::new());
-    for (name, value) in same.headers.iter().filter(|(name, _)| !matches!(name.as_str(), "host" | "content-length")) {
-        headers.insert(::http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
-    }
-    let mut ratios = Vec::new();
-    for _ in 0..ROUNDS {
-        let start = std::time::Instant::now();
-        for _ in 0..CALLS {
-            let sent = bare.post(&url).headers(headers.clone()).body(body.clone()).send();
-            assert!(!sent.await.unwrap().bytes().await.unwrap().is_empty());
-        }
-        let bare = start.elapsed();
-        let start = std::time::Instant::now();
-        for _ in 0..CALLS {
-            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-        }
-        ratios.push(bare.as_secs_f64() / start.elapsed().as_secs_f64());
-    }
-    ratios.sort_by(f64::total_cmp);
-    println!("a call has {:.2} of the rate of a bare POST ({:.2?})", ratios[ROUNDS / 2], ratios);
-}
-
 /// Frames that count how many of them are alive, and the most that ever were.
 #[derive(Clone, Default)]
 pub(super) struct Census(Arc<Counts>);
