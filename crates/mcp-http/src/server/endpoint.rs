@@ -10,7 +10,7 @@ use axum::{Router, extract::Request, response::Response, routing::future::RouteF
 use futures_util::{FutureExt, future::Either};
 use http::{Method, Version};
 use mcp_core::{
-    BoxFuture, Server,
+    BoxFuture, Era, Revision, Server,
     origin::{Hosts, Origins},
 };
 use tokio_util::sync::CancellationToken;
@@ -84,10 +84,10 @@ async fn answer(endpoint: &Endpoint, request: Request) -> Response {
         return refusal.answer(None);
     }
     // The modern era has no sessions, and so takes nothing but POST.
-    let is_modern = post::names_modern(single::text(&parts.headers, &MCP_PROTOCOL_VERSION));
+    let is_modern = names_modern(single::text(&parts.headers, &MCP_PROTOCOL_VERSION));
     let sessions = endpoint.sessions.as_ref().filter(|_| !is_modern);
     match (&parts.method, sessions) {
-        (&Method::POST, _) => post::post(endpoint, parts, body).await,
+        (&Method::POST, sessions) => post::post(endpoint, sessions, parts, body).await,
         (&Method::GET, _) if parts.version == Version::HTTP_10 => Refusal::Version.answer(None),
         // Those that were open have been ended already.
         (&Method::GET, Some(_)) if endpoint.stopping.is_cancelled() => Refusal::Stopping.answer(None),
@@ -102,4 +102,9 @@ async fn answer(endpoint: &Endpoint, request: Request) -> Response {
             Refusal::Method(allowed).answer(None)
         }
     }
+}
+
+/// The era comes before any session: a modern request has none, whatever its headers say.
+fn names_modern(version: Option<&str>) -> bool {
+    version.and_then(Revision::parse).is_some_and(|revision| revision.era() == Era::Modern)
 }

@@ -23,6 +23,7 @@ use tokio::time::{error::Elapsed, timeout};
 use crate::{
     headers::MCP_PROTOCOL_VERSION,
     server::{
+        Sessions,
         accept_header::{self, Wanted},
         endpoint::Endpoint,
         legacy, mirror,
@@ -32,10 +33,10 @@ use crate::{
     },
 };
 
-/// Answers a POST.
+/// Answers a POST; `sessions` are those that it may belong to.
 ///
 /// Specification: *Streamable HTTP, Sending Messages*.
-pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Response {
+pub(super) async fn post(endpoint: &Endpoint, sessions: Option<&Sessions>, parts: Parts, body: Body) -> Response {
     let wanted = match wanted(endpoint, &parts) {
         Ok(wanted) => wanted,
         Err(why) => return Refusal::from(why).answer(None),
@@ -45,14 +46,20 @@ pub(super) async fn post(endpoint: &Endpoint, parts: Parts, body: Body) -> Respo
     }
     let asks_first = parts.headers.contains_key(header::EXPECT);
     match read(body, endpoint.server.limits(), asks_first).await {
-        Ok(body) => answer(endpoint, parts, wanted, body).await,
+        Ok(body) => answer(endpoint, sessions, parts, wanted, body).await,
         Err(refusal) => refusal.answer(None),
     }
 }
 
 /// No future here holds an exchange, or what only sessions need: each is moved as a whole, several times a request.
-fn answer(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> impl Future<Output = Response> {
-    match begin(endpoint, parts, wanted, body) {
+fn answer<'a>(
+    endpoint: &'a Endpoint,
+    sessions: Option<&'a Sessions>,
+    parts: Parts,
+    wanted: Wanted,
+    body: Bytes,
+) -> impl Future<Output = Response> {
+    match begin(endpoint, sessions, parts, wanted, body) {
         Begun::Done(response) => Either::Left(ready(response)),
         Begun::Call(exchange) => Either::Right(Either::Left(respond::respond(endpoint, wanted, exchange))),
         Begun::Session(answer) => Either::Right(Either::Right(answer)),
@@ -70,12 +77,17 @@ enum Begun<'a> {
     Session(BoxFuture<'a, Response>),
 }
 
-fn begin(endpoint: &Endpoint, parts: Parts, wanted: Wanted, body: Bytes) -> Begun<'_> {
+fn begin<'a>(
+    endpoint: &'a Endpoint,
+    sessions: Option<&'a Sessions>,
+    parts: Parts,
+    wanted: Wanted,
+    body: Bytes,
+) -> Begun<'a> {
     let server = &endpoint.server;
     let (peer, head) = peer::of(parts);
     let version = single::text(&head.0.headers, &MCP_PROTOCOL_VERSION);
     let arrival = Arrival::http(version).of(&peer);
-    let sessions = endpoint.sessions.as_ref().filter(|_| !names_modern(version));
     let arrival = if sessions.is_some() { arrival.joining() } else { arrival };
     Begun::Done(match (server.decode(body), sessions) {
         (Inbound::One(Message::Request(request)), _) => {
@@ -125,11 +137,6 @@ async fn batch(
         Some(body) => respond::frame(server, wanted, status, body),
         None => accepted(),
     }
-}
-
-/// The era comes before any session: a modern request has none, whatever its headers say.
-pub(super) fn names_modern(version: Option<&str>) -> bool {
-    version.and_then(Revision::parse).is_some_and(|revision| revision.era() == Era::Modern)
 }
 
 /// HTTP/1.0 has no chunks, so it gets no stream.
