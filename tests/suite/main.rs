@@ -14,6 +14,7 @@ mod messages;
 mod observer;
 mod peer;
 mod process;
+mod report;
 mod server;
 mod skills;
 mod stdio;
