@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_core::{
-    Context, Json, Limits, Revision, Server, Tool, ToolError, implementation,
+    Context, Json, Limits, ResourceTemplate, Revision, Server, Tool, ToolError, implementation,
     jsonrpc::Raw,
     types::{CallToolResult, ClientCapability, Content, LogLevel, ToolAnnotations},
+    uri_template::Variables,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,18 @@ pub(crate) fn odd(limits: Limits, revisions: &[Revision]) -> Server {
         builder = builder.tool(tool);
     }
     builder.build()
+}
+
+/// A server of templates whose literals no URI can hold as they are; each resource is the value of its variable.
+pub(crate) fn templated() -> Server {
+    let read = |_: Context, variables: Variables| async move {
+        Ok::<_, ToolError>(variables.get("n").unwrap_or_default().to_owned())
+    };
+    let template = |template: &str| ResourceTemplate::new(template, template, read);
+    Server::builder(implementation!())
+        .template(template("file:///docs/naïve/{n}"))
+        .template(template("file:///my docs/{n}"))
+        .build()
 }
 
 fn tools() -> Vec<Tool> {

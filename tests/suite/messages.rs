@@ -6,7 +6,7 @@ use mcp_test::transcript::{Case, Variant};
 
 use crate::{
     duplex::{Peer, Wire},
-    fixture,
+    fixture, report,
     transcript::{accepts, limits, parse},
 };
 
@@ -29,6 +29,7 @@ fn run_file(text: &str, wire: Wire) {
 fn run_all(runs: &[(&Case, Variant)], wire: Wire) -> Vec<String> {
     let outcome = async |(case, variant): &(&Case, Variant)| {
         let outcome = run(case, variant, wire).await;
+        report::case(&case.title, variant, wire.name(), outcome.is_ok());
         outcome.err().map(|why| format!("{} on {}{variant} {why}", case.title, wire.name()))
     };
     if wire.has_made_up_time() {
@@ -67,6 +68,7 @@ pub(crate) fn server(case: &Case) -> Result<Server, String> {
     let (limits, accepts) = (limits(case)?, accepts(case)?);
     match case.setting("server") {
         Some("odd") => Ok(fixture::odd(limits, &accepts)),
+        Some("templated") => Ok(fixture::templated()),
         None | Some("everything") if accepts.is_empty() => Ok(everything_server::server_with(limits)),
         other => Err(format!("no server {other:?} that `accepts` revisions")),
     }

@@ -4,11 +4,12 @@
 
 use std::{fs::File, io::Write as _};
 
+use mcp_test::transcript::Variant;
+
 /// The environment variable that names the file.
 const FILE: &str = "MCP_ROBUSTNESS_ROWS";
 
 /// Adds a row to the table of that name: its cells, each under the head of its column.
-#[expect(dead_code, reason = "the tables come with the tests that fill them")]
 pub(crate) fn row<const N: usize>(table: &str, cells: [(&str, String); N]) {
     let Some(path) = std::env::var_os(FILE) else { return };
     // An array: the columns stand in the order in which they are told.
@@ -16,4 +17,11 @@ pub(crate) fn row<const N: usize>(table: &str, cells: [(&str, String); N]) {
     // One write at the end of the file, so that tests that run side by side leave whole lines.
     let mut file = File::options().create(true).append(true).open(path).expect("the file for the rows");
     file.write_all(line.as_bytes()).expect("a row is written");
+}
+
+/// Tells of a case of `cases/`, which the page adds up under the number that its title begins with.
+pub(crate) fn case(title: &str, variant: &Variant, wire: &str, passed: bool) {
+    let result = if passed { "ok" } else { "failed" };
+    let cells = [("title", title), ("run", &variant.to_string()), ("wire", wire), ("result", result)];
+    row("cases", cells.map(|(head, cell)| (head, cell.to_owned())));
 }

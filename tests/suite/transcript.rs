@@ -30,14 +30,15 @@
 //!
 //! Defaults are `Host`, `Content-Type: application/json`, `Accept: application/json, text/event-stream` and the
 //! `Content-Length`. With `Transfer-Encoding: chunked` the body goes in chunks. Requests of one case share a connection
-//! as long as the server leaves it open.
+//! as long as the server leaves it open. `$(port)` is the server's port, `$(session)` the session that began last, and
+//! `$(event1)`, `$(event2)` … are the ids of the messages of the stream before.
 //!
 //! # Settings
 //!
 //! | setting | meaning |
 //! |---|---|
 //! | `on` | the wires, of `memory`, `lines` (stdio's framing in this process), `stdio` (a real process), `http`; by default all that can run the case |
-//! | `server` | `everything` (default), or `odd`, the fixture of this suite |
+//! | `server` | `everything` (default), or `odd` or `templated`, fixtures of this suite |
 //! | `limits` | bounds of the server: `in_flight=2 handler=100ms` |
 //! | `accepts` | the revisions that the server accepts (`odd` only) |
 //! | `origins`, `hosts`, `bind`, `streaming`, `path` | how the HTTP routes are set up |

@@ -5,6 +5,7 @@ mod autobahn;
 mod bench;
 mod budget;
 mod conformance;
+mod corpus;
 mod debian;
 mod demo;
 mod error;
@@ -14,6 +15,7 @@ mod interop;
 mod node;
 mod process;
 mod python;
+mod robustness;
 mod rust;
 mod table;
 mod test;
@@ -76,6 +78,12 @@ const COMMANDS: &[Command] = &[
         flags: &["--smoke", "--long"],
         about: "fuzzes each target for 60 s (--smoke 20 s, --long 600 s)",
         run: |arguments| fuzz::run(fuzz::seconds(arguments)?),
+    },
+    Command {
+        name: "robustness",
+        flags: &[],
+        about: "runs the tests that try to break it, and writes docs/robustness.md",
+        run: |_| robustness::run(),
     },
     Command {
         name: "bench",

@@ -61,7 +61,7 @@ fn answered(call: &Value) -> [Value; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_on_one_connection_are_not_mixed_up() {
+async fn c017_calls_on_one_connection_are_not_mixed_up() {
     for era in ERAS {
         // Answered all together and in reverse: the progress of all, and then the answers.
         let held = Mutex::new(Vec::new());
@@ -83,7 +83,7 @@ async fn calls_on_one_connection_are_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn calls_over_http_are_not_mixed_up() {
+async fn c017_calls_over_http_are_not_mixed_up() {
     for era in ERAS {
         let rule = |request: &Request| {
             let number = request.body["params"]["arguments"]["number"].as_u64().unwrap();

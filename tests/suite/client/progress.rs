@@ -195,7 +195,7 @@ async fn progress_is_heard_in_order_and_whole() {
 
 /// On a stream they come in many events, or many in one piece, while other calls are under way on other threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn defect_7_progress_over_http_is_heard_in_order() {
+async fn d07_progress_over_http_is_heard_in_order() {
     const STEPS: usize = 500;
     const CALLS: usize = 8;
     let stream = |request: &http::Request| {
@@ -236,7 +236,7 @@ async fn in_order(client: &Client, calls: usize, steps: usize) {
 
 /// On a shared wire those of many calls come mixed, and where there is no room some are left out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn defect_7_progress_on_shared_wires_is_heard_in_order() {
+async fn d07_progress_on_shared_wires_is_heard_in_order() {
     const STEPS: u32 = 200;
     for era in ERAS {
         let served = crate::ws::Served::start(everything_server::server()).await;
@@ -260,7 +260,7 @@ async fn defect_7_progress_on_shared_wires_is_heard_in_order() {
 
 /// What is said on the way is heard in order too, be it about a call or not.
 #[tokio::test]
-async fn defect_7_log_messages_are_heard_in_order() {
+async fn d07_log_messages_are_heard_in_order() {
     const STEPS: usize = 500;
     let said = |step: usize| json!({ "method": "notifications/message", "params": { "level": "info", "data": step } });
     for era in ERAS {

@@ -12,7 +12,7 @@ use mcp_test::{
 use serde_json::Value;
 
 use super::{Connection, Event, Post, Response, Served, events};
-use crate::{messages::server, transcript::parse};
+use crate::{messages::server, report, transcript::parse};
 
 fn run_file(text: &str) {
     let cases = parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -23,8 +23,9 @@ fn run_file(text: &str) {
         cases.flat_map(|case| variants(case).into_iter().map(move |variant| (case, variant))).collect();
     assert!(!runs.is_empty() || !wanted.is_empty(), "no cases");
     let outcome = async |(case, variant): &(&Case, Variant)| {
-        let why = or_panic(run(case, variant)).await.err()?;
-        Some(format!("{}{variant} {why}", case.title))
+        let outcome = or_panic(run(case, variant)).await;
+        report::case(&case.title, variant, "http", outcome.is_ok());
+        outcome.err().map(|why| format!("{}{variant} {why}", case.title))
     };
     // Some at once, so that their waits overlap.
     let outcomes = stream::iter(runs.iter().map(outcome)).buffer_unordered(16);
@@ -43,7 +44,7 @@ async fn or_panic(run: impl Future<Output = Result<(), String>>) -> Result<(), S
 
 async fn run(case: &Case, variant: &Variant) -> Result<(), String> {
     let served = Served::with(routes(case)?, case.setting("bind").unwrap_or("127.0.0.1")).await;
-    let words = Words::new(variant).port(served.address.port());
+    let mut words = Words::new(variant).with("port", served.address.port().to_string());
     let mut connection = None;
     let mut steps = case.steps.as_slice();
     while let Some(first) = steps.first() {
@@ -53,13 +54,23 @@ async fn run(case: &Case, variant: &Variant) -> Result<(), String> {
             return Err(format!("line {}: a request and what is answered belong together", first.line));
         }
         let exchange = Exchange { words: &words, served: &served, modern: variant.speaks };
-        connection = exchange
+        let (response, open) = exchange
             .run(&steps[..asked], &steps[asked..asked + answered], connection)
             .await
             .map_err(|(line, why)| format!("line {line}: {why}"))?;
+        (words, connection) = (learned(words, &response), open);
         steps = &steps[asked + answered..];
     }
     still_serves(&served, case).await
+}
+
+/// What the next request can speak of: the session that has begun, and the events of the stream before.
+fn learned<'a>(words: Words<'a>, response: &Response) -> Words<'a> {
+    let blocks = response.text().split("\n\n").filter(|block| block.contains("event: message"));
+    let ids = blocks.filter_map(|block| block.strip_prefix("id: ")?.lines().next());
+    let events = ids.enumerate().map(|(index, id)| (format!("event{}", index + 1), id));
+    let session = response.head.header("mcp-session-id").map(|id| ("session".to_owned(), id));
+    events.chain(session).fold(words, |words, (word, text)| words.with(word, text))
 }
 
 /// Whatever was asked, the server serves the next caller.
@@ -102,13 +113,13 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Asks and judges the answer; what is returned is the connection, if the server left it open.
+    /// Asks and judges the answer; what is returned is that, and the connection, if the server left it open.
     async fn run(
         &self,
         asked: &[Step],
         answered: &[Step],
         connection: Option<Connection>,
-    ) -> Result<Option<Connection>, (usize, String)> {
+    ) -> Result<(Response, Option<Connection>), (usize, String)> {
         let post = self.request(asked).map_err(|why| (asked[0].line, why))?;
         let mut connection = match connection {
             Some(connection) => connection,
@@ -132,7 +143,8 @@ impl Exchange<'_> {
         if wants_closed && !connection.is_closed().await {
             return Err((line, "the server does not close the connection".to_owned()));
         }
-        Ok((response.keeps_open && !wants_closed).then_some(connection))
+        let open = (response.keeps_open && !wants_closed).then_some(connection);
+        Ok((response, open))
     }
 
     fn request(&self, steps: &[Step]) -> Result<Post, String> {
@@ -249,7 +261,7 @@ macro_rules! files {
     };
 }
 
-files! { http http_modern http_accept http_guards }
+files! { http http_modern http_accept http_guards http_sessions }
 
 /// The runner itself must see what is wrong.
 mod runner {

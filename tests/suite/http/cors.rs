@@ -77,7 +77,7 @@ fn says_nothing_of_cors(answer: &Response) {
 }
 
 #[tokio::test]
-async fn what_a_browser_asks_first_is_answered_before_anybody_is_asked_who_they_are() {
+async fn c081_what_a_browser_asks_first_is_answered_before_anybody_is_asked_who_they_are() {
     let app = App::start().await;
     for method in ["GET", "POST", "DELETE"] {
         let answer = app.preflight(ORIGIN, method).await;
@@ -93,7 +93,7 @@ async fn what_a_browser_asks_first_is_answered_before_anybody_is_asked_who_they_
 }
 
 #[tokio::test]
-async fn a_page_can_read_every_answer_whatever_its_status() {
+async fn c081_a_page_can_read_every_answer_whatever_its_status() {
     let app = App::start().await;
     let session = app.session().await;
     let token = |token: &str| ping(&session).header("Authorization", format!("Bearer {token}"));
@@ -121,7 +121,7 @@ async fn a_page_can_read_every_answer_whatever_its_status() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_get_no_cors_headers_and_nothing_else() {
+async fn c081_pages_of_other_origins_get_no_cors_headers_and_nothing_else() {
     let app = App::start().await;
     let session = app.session().await;
     for origin in ["http://localhost:6275", "https://localhost:6274", "http://localhost:6274.evil.example", "null"] {

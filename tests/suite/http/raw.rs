@@ -212,7 +212,7 @@ impl Response {
         }
         let data = |event| match event {
             Event::Message(data) => Some(data.into_bytes()),
-            Event::Comment(_) => None,
+            Event::Start | Event::Comment(_) => None,
         };
         events(self.text()).into_iter().filter_map(data).collect()
     }
@@ -372,6 +372,8 @@ impl Connection {
 pub(crate) enum Event {
     /// An event's data.
     Message(String),
+    /// The event without a message that a stream of 2025-11-25 begins with.
+    Start,
     /// A comment, which only keeps the connection alive.
     Comment(String),
 }
@@ -386,7 +388,10 @@ fn event(block: &str) -> Event {
     if let Some(comment) = block.strip_prefix(':') {
         return Event::Comment(comment.trim().to_owned());
     }
-    match block.split('\n').collect::<Vec<_>>().as_slice() {
+    let lines: Vec<&str> = block.split('\n').collect();
+    let lines = if lines[0].starts_with("id: ") { &lines[1..] } else { &lines };
+    match lines {
+        [retry, "data: "] if retry.starts_with("retry: ") => Event::Start,
         ["event: message", data] if data.starts_with("data: ") => Event::Message(data["data: ".len()..].to_owned()),
         other => panic!("no event: {other:?}"),
     }
@@ -400,6 +405,8 @@ mod tests {
     fn an_event_stream_reads_as_its_parts() {
         let text = "event: message\ndata: {\"a\":1}\n\n: keep-alive\n\n";
         assert_eq!(events(text), [Event::Message("{\"a\":1}".into()), Event::Comment("keep-alive".into())]);
+        let text = "id: 1-0\nretry: 1000\ndata: \n\nid: 1-1\nevent: message\ndata: {}\n\n";
+        assert_eq!(events(text), [Event::Start, Event::Message("{}".into())]);
     }
 
     #[test]

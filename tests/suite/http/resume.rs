@@ -130,7 +130,7 @@ async fn a_burst_of_pushed_messages_comes_to_whoever_reads() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_is_kept_alive_by_comments_that_are_no_events() {
+async fn c078_a_quiet_stream_is_kept_alive_by_comments_that_are_no_events() {
     let limits = Limits::default().keep_alive(Duration::from_millis(50)).session_lease(Duration::from_millis(60));
     let host = Host::within(limits).await;
     let session = host.open().await;
@@ -150,7 +150,7 @@ async fn a_quiet_stream_is_kept_alive_by_comments_that_are_no_events() {
 // The streams of calls.
 
 #[tokio::test]
-async fn a_call_is_json_unless_it_says_something_and_its_stream_ends_behind_the_answer() {
+async fn c051_a_call_is_json_unless_it_says_something_and_its_stream_ends_behind_the_answer() {
     let host = Host::start().await;
     for revision in [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25] {
         let session = host.speaking(revision).await;
@@ -227,7 +227,7 @@ async fn c098_no_two_events_of_a_session_have_one_id_and_each_can_be_resumed_fro
 // Coming back.
 
 #[tokio::test]
-async fn a_stream_that_was_cut_goes_on_behind_the_event_that_is_named() {
+async fn c096_a_stream_that_was_cut_goes_on_behind_the_event_that_is_named() {
     let host = Host::start().await;
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
         let session = host.speaking(revision).await;
@@ -326,7 +326,7 @@ async fn c097_a_cursor_of_another_principals_session_is_404() {
 
 /// A client whose stream was forgotten here, though not what was sent on it, gets that and goes on.
 #[tokio::test]
-async fn a_standalone_stream_that_only_the_log_knows_goes_on_in_a_new_one() {
+async fn c098_a_standalone_stream_that_only_the_log_knows_goes_on_in_a_new_one() {
     let host = Host::start().await;
     let session = host.open().await;
     let mut stream = host.listen(&session).await;
@@ -353,9 +353,9 @@ async fn a_standalone_stream_that_only_the_log_knows_goes_on_in_a_new_one() {
     }
 }
 
-/// Defect 6: the answer to a call is not lost with the connection that it was written to.
+/// D06: the answer to a call is not lost with the connection that it was written to.
 #[tokio::test]
-async fn defect_6_an_answer_that_was_lost_in_transit_is_delivered_on_resume_and_again() {
+async fn d06_an_answer_that_was_lost_in_transit_is_delivered_on_resume_and_again() {
     let host = Host::start().await;
     let session = host.open().await;
     let mut stream = host.working(&session, 1, json!({ "say": 2 })).await;
@@ -370,9 +370,9 @@ async fn defect_6_an_answer_that_was_lost_in_transit_is_delivered_on_resume_and_
     }
 }
 
-/// Defect 6, for an answer that nobody read: the connection was cut while the call ran.
+/// D06, for an answer that nobody read: the connection was cut while the call ran.
 #[tokio::test]
-async fn defect_6_an_answer_that_came_while_nobody_read_is_delivered_on_resume() {
+async fn d06_an_answer_that_came_while_nobody_read_is_delivered_on_resume() {
     let host = Host::start().await;
     let session = host.open().await;
     for (id, work) in [(1, json!({ "say": 1, "door": "a" })), (2, json!({ "say": 300, "door": "a", "then": 1 }))] {
@@ -388,7 +388,7 @@ async fn defect_6_an_answer_that_came_while_nobody_read_is_delivered_on_resume()
 
 /// A client that has all of a stream and asks again must not be kept asking: no event, no id.
 #[tokio::test]
-async fn behind_the_answer_there_is_an_end_and_no_event() {
+async fn c051_behind_the_answer_there_is_an_end_and_no_event() {
     let host = Host::start().await;
     let session = host.open().await;
     let mut stream = host.working(&session, 1, json!({ "say": 1 })).await;
@@ -399,7 +399,7 @@ async fn behind_the_answer_there_is_an_end_and_no_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_resumed_while_its_call_runs_waits_for_the_answer() {
+async fn c098_a_stream_that_is_resumed_while_its_call_runs_waits_for_the_answer() {
     let host = Host::start().await;
     let session = host.open().await;
     let _standalone = host.listen(&session).await;
@@ -420,7 +420,7 @@ async fn a_stream_that_is_resumed_while_its_call_runs_waits_for_the_answer() {
 
 /// The old connection may only seem to live.
 #[tokio::test]
-async fn who_resumes_a_stream_that_is_still_read_takes_it_over() {
+async fn c078_who_resumes_a_stream_that_is_still_read_takes_it_over() {
     let host = Host::start().await;
     let session = host.open().await;
     let mut first = host.working(&session, 1, json!({ "say": 1, "door": "a", "then": 2 })).await;
@@ -478,7 +478,7 @@ async fn a_handler_that_cannot_end_its_connection_is_told_so_and_answered_as_eve
 
 /// What was dropped for want of room is not told again, but an answer is kept longer than what else was said.
 #[tokio::test]
-async fn of_a_stream_that_said_more_than_is_kept_the_answer_is_delivered() {
+async fn d06_of_a_stream_that_said_more_than_is_kept_the_answer_is_delivered() {
     let host = Host::within(Limits::default().session_events(8)).await;
     let session = host.open().await;
     let mut first = host.working(&session, 1, json!({ "say": 1 })).await;
@@ -561,7 +561,7 @@ async fn a_message_that_waits_for_a_stream_is_kept_however_long_it_is() {
 
 /// What was lost and is resumed counts as what is opened anew.
 #[tokio::test]
-async fn of_many_streams_that_were_lost_no_more_are_resumed_than_may_be_open() {
+async fn c078_of_many_streams_that_were_lost_no_more_are_resumed_than_may_be_open() {
     let host = Host::start().await;
     let session = host.open().await;
     let mut cursors = Vec::new();
@@ -583,7 +583,7 @@ async fn of_many_streams_that_were_lost_no_more_are_resumed_than_may_be_open() {
 
 /// The newest event is kept however large it is.
 #[tokio::test]
-async fn an_answer_larger_than_all_that_is_kept_is_delivered_and_delivered_again() {
+async fn d06_an_answer_larger_than_all_that_is_kept_is_delivered_and_delivered_again() {
     const BYTES: usize = 3 << 20;
     let host = Host::start().await;
     let session = host.open().await;
@@ -601,9 +601,9 @@ async fn unread(host: &Host, post: Post) -> Connection {
     connection
 }
 
-/// Defect 4: a stream that nobody reads delays nothing else of its session; it ends, and can be resumed.
+/// D04: a stream that nobody reads delays nothing else of its session; it ends, and can be resumed.
 #[tokio::test]
-async fn defect_4_a_stream_that_nobody_reads_stalls_nobody_and_ends() {
+async fn d04_a_stream_that_nobody_reads_stalls_nobody_and_ends() {
     let patience = Duration::from_millis(500);
     let limits = Limits::default().stall_timeout(patience).queue_messages(8).queue_bytes(64 << 10);
     let host = Host::within(limits).await;
@@ -635,9 +635,9 @@ async fn defect_4_a_stream_that_nobody_reads_stalls_nobody_and_ends() {
     while fresh.hear().await.unwrap().message["params"]["n"] != 7 {}
 }
 
-/// Defect 4, for the call whose stream it is: what it does is done, and its answer waits for who comes for it.
+/// D04, for the call whose stream it is: what it does is done, and its answer waits for who comes for it.
 #[tokio::test]
-async fn defect_4_a_stream_that_nobody_reads_does_not_stall_its_own_call() {
+async fn d04_a_stream_that_nobody_reads_does_not_stall_its_own_call() {
     let host = Host::within(Limits::default().queue_messages(4)).await;
     let session = host.open().await;
     let work = json!({ "say": 100, "pad": 100 << 10 });
@@ -652,7 +652,7 @@ async fn defect_4_a_stream_that_nobody_reads_does_not_stall_its_own_call() {
 
 /// Over the life of a client that follows its cursor each message comes, in order, and none twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_that_race_with_cuts_and_resumptions_come_once_and_in_order() {
+async fn c096_messages_that_race_with_cuts_and_resumptions_come_once_and_in_order() {
     const COUNT: u64 = 300;
     let host = Host::start().await;
     let session = host.open().await;

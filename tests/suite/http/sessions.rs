@@ -104,7 +104,7 @@ async fn c048_what_is_no_successful_initialize_mints_nothing() {
 
 /// What a layer refuses, and what panics, is no handshake.
 #[tokio::test]
-async fn an_initialize_that_fails_inside_the_server_mints_nothing() {
+async fn c048_an_initialize_that_fails_inside_the_server_mints_nothing() {
     let server = Server::builder(implementation!())
         .introduce(|_: &Exchange, _: Introduction| -> Introduction { panic!("no") })
         .build();
@@ -153,7 +153,7 @@ async fn an_initialize_that_is_slower_than_the_keep_alive_still_has_its_id() {
 
 /// Who goes away before the handshake is over has no session, and takes no room.
 #[tokio::test]
-async fn an_initialize_whose_client_goes_away_mints_nothing() {
+async fn c048_an_initialize_whose_client_goes_away_mints_nothing() {
     let slow = tower::layer::layer_fn(|inner| Slow { inner });
     let server = Server::builder(implementation!()).limits(Limits::default().sessions(1)).layer(slow).build();
     let host = Host::serve(Routes::new(server.clone()), server, Doors::default()).await;
@@ -194,9 +194,9 @@ where
     }
 }
 
-/// Defect 11: there is a cap on sessions, and those that are there are served beyond it.
+/// D11: there is a cap on sessions, and those that are there are served beyond it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn defect_11_of_too_many_initializes_as_many_succeed_as_there_is_room_for() {
+async fn d11_of_too_many_initializes_as_many_succeed_as_there_is_room_for() {
     let host = Host::within(Limits::default().sessions(5)).await;
     let first = host.open().await;
     let hello = || host.send(Post::new(hello(Revision::V2025_11_25)));
@@ -285,7 +285,7 @@ async fn an_id_that_stands_twice_is_400_on_every_verb() {
 }
 
 #[tokio::test]
-async fn another_principals_session_is_like_one_that_is_not_there() {
+async fn c047_another_principals_session_is_like_one_that_is_not_there() {
     let host = Host::with_principals().await;
     for (owner, others) in [(Some("ada.1"), [Some("bob.1"), None]), (None, [Some("bob.1"), Some("ada.1")])] {
         let session = host.of(owner).await;
@@ -307,6 +307,40 @@ async fn c077_the_same_subject_with_another_token_is_served() {
     let refreshed = session.as_of(Some("ada.second"));
     let who = request(1, "tools/call", json!({ "name": "who", "arguments": {} }));
     assert_eq!(host.send(refreshed.post(who)).await.json()["result"]["content"][0]["text"], "ada");
+}
+
+/// So is whoever comes back for a stream, or reads what is pushed.
+#[tokio::test]
+async fn c077_a_stream_is_read_and_resumed_with_another_token() {
+    let host = Host::with_principals().await;
+    let session = host.of(Some("ada.first")).await;
+    let refreshed = session.as_of(Some("ada.second"));
+    let id = host.working(&session, 1, json!({ "say": 2 })).await.hear().await.unwrap().id;
+    assert_eq!(host.resume(&refreshed, &id).await.rest().await.len(), 2);
+    let mut standalone = host.listen(&refreshed).await;
+    assert!(host.push(&session, 7).await);
+    assert_eq!(standalone.numbers(1).await, [7]);
+}
+
+#[tokio::test]
+async fn c077_a_call_is_cancelled_with_another_token() {
+    let host = Host::with_principals().await;
+    let session = host.of(Some("ada.first")).await;
+    let working = host.begin(&session, 1, json!({ "door": "a" })).await;
+    host.doors.running(1).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let refreshed = session.as_of(Some("ada.second"));
+    assert_eq!(host.send(refreshed.post(cancel)).await.status(), 202);
+    host.doors.dropped(1).await;
+    drop(working);
+}
+
+#[tokio::test]
+async fn c077_a_session_is_ended_with_another_token() {
+    let host = Host::with_principals().await;
+    let session = host.of(Some("ada.first")).await;
+    assert!(host.send(session.as_of(Some("ada.second")).delete()).await.status() < 300);
+    assert!(!is_alive(&host, &session).await);
 }
 
 /// Who is not let in at all does not learn which sessions there are.
@@ -360,9 +394,9 @@ async fn a_modern_request_is_served_without_the_session_that_it_names() {
     assert!(is_alive(&host, &session).await);
 }
 
-/// Defect 3: a body that is no request is 400 with a JSON-RPC error as JSON, in a session and without.
+/// D03: a body that is no request is 400 with a JSON-RPC error as JSON, in a session and without.
 #[tokio::test]
-async fn defect_3_a_body_that_is_no_message_is_400_in_json() {
+async fn d03_a_body_that_is_no_message_is_400_in_json() {
     let host = Host::start().await;
     let session = host.open().await;
     for (body, code) in
@@ -399,7 +433,7 @@ async fn a_session_of_2025_03_26_has_batches() {
 
 /// A batch is a call like others: its session is held, and it outlives its connection.
 #[tokio::test]
-async fn a_batch_holds_its_session_and_outlives_its_connection() {
+async fn c068_a_batch_holds_its_session_and_outlives_its_connection() {
     let host = Host::within(brief()).await;
     let session = host.speaking(Revision::V2025_03_26).await;
     let batch = |door: &str| session.post(format!("[{}]", call(1, json!({ "door": door }))));
@@ -549,9 +583,9 @@ async fn with_streams_a_session_lives_for_a_lease_at_least() {
     assert!(is_alive(&host, &session).await);
 }
 
-/// Defect 5: the idle timer does not end what still runs, and after it there is a whole idle time again.
+/// D05: the idle timer does not end what still runs, and after it there is a whole idle time again.
 #[tokio::test]
-async fn defect_5_a_call_holds_its_session_however_long_it_runs() {
+async fn d05_a_call_holds_its_session_however_long_it_runs() {
     let host = Host::within(brief()).await;
     let session = host.open().await;
     let idle = brief().session_idle;
@@ -573,9 +607,9 @@ async fn defect_5_a_call_holds_its_session_however_long_it_runs() {
     assert_eq!(host.send(session.post(ping(1))).await.status(), 404);
 }
 
-/// Defect 5, for calls that say something and for those whose connection is gone.
+/// D05, for calls that say something and for those whose connection is gone.
 #[tokio::test]
-async fn defect_5_a_streamed_and_a_detached_call_hold_their_session() {
+async fn d05_a_streamed_and_a_detached_call_hold_their_session() {
     let host = Host::within(brief()).await;
     let session = host.open().await;
     let mut stream = host.working(&session, 1, json!({ "say": 1, "door": "a", "then": 1 })).await;
@@ -592,9 +626,9 @@ async fn defect_5_a_streamed_and_a_detached_call_hold_their_session() {
     host.doors.done(2).await;
 }
 
-/// Defect 5, for a stream that is open.
+/// D05, for a stream that is open.
 #[tokio::test]
-async fn defect_5_an_open_stream_holds_its_session_and_its_end_lets_go() {
+async fn d05_an_open_stream_holds_its_session_and_its_end_lets_go() {
     let limits = brief().session_streams(1).session_lease(Duration::from_millis(600));
     let host = Host::within(limits).await;
     let session = host.open().await;
@@ -761,9 +795,9 @@ async fn c068_a_call_outlives_its_connection_in_a_session_and_only_there() {
     host.doors.dropped(1).await;
 }
 
-/// Defect 11: so many calls of a session run, so many wait, and the rest are told; pings and cancellations pass.
+/// D11: so many calls of a session run, so many wait, and the rest are told; pings and cancellations pass.
 #[tokio::test]
-async fn defect_11_calls_of_a_session_are_bounded_and_pings_pass() {
+async fn d11_calls_of_a_session_are_bounded_and_pings_pass() {
     let host = Host::within(Limits::default().in_flight(2).waiting(1)).await;
     let (session, other) = (host.open().await, host.open().await);
     let mut running =
@@ -786,7 +820,7 @@ async fn defect_11_calls_of_a_session_are_bounded_and_pings_pass() {
 
 /// Those that wait are bounded in bytes too, since they outlive their connections; what runs is not counted there.
 #[tokio::test]
-async fn calls_of_a_session_that_wait_are_bounded_in_bytes() {
+async fn d11_calls_of_a_session_that_wait_are_bounded_in_bytes() {
     let host = Host::within(Limits::default().in_flight(1).queue_bytes(64 << 10)).await;
     let session = host.open().await;
     let padded = |id: u64| call(id, json!({ "door": "a", "padding": "x".repeat(40 << 10) }));
@@ -822,7 +856,7 @@ async fn calls_of_a_session_that_wait_are_bounded_in_bytes() {
 
 /// The requests of a batch are calls like others: so many run, so many wait, each can be cancelled.
 #[tokio::test]
-async fn requests_of_a_batch_run_within_the_bounds_of_their_session() {
+async fn d11_requests_of_a_batch_run_within_the_bounds_of_their_session() {
     let host = Host::within(Limits::default().in_flight(2).waiting(3)).await;
     let session = host.speaking(Revision::V2025_03_26).await;
     let items: Vec<_> = (1..=6).map(|id| call(id, json!({ "door": "a" }))).chain([ping(7)]).collect();
@@ -889,7 +923,7 @@ async fn a_uri_that_is_too_long_is_not_subscribed_to() {
 
 /// What a client says of itself is kept as long as its session is, so it is bounded.
 #[tokio::test]
-async fn a_client_that_says_too_much_of_itself_has_no_session() {
+async fn c048_a_client_that_says_too_much_of_itself_has_no_session() {
     let host = Host::start().await;
     let most = Limits::default().client_bytes;
     let client = |padding: usize| json!({ "name": "x".repeat(padding), "version": "1" });

@@ -325,7 +325,7 @@ async fn no_two_processes_ask_questions_of_one_id() {
 
 /// After a restart, say: what the old process sent is there, and nobody but the new one sends more.
 #[tokio::test]
-async fn a_standalone_stream_of_another_process_goes_on_here() {
+async fn c098_a_standalone_stream_of_another_process_goes_on_here() {
     let store = Shared::new(Duration::ZERO);
     let (here, there) = (store.host().await, store.host().await);
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {

@@ -215,7 +215,7 @@ async fn a_session_is_minted_used_and_deleted() {
 
 /// What is pushed is kept within bounds, and repeated behind the event that is named.
 #[tokio::test]
-async fn what_was_pushed_is_repeated_behind_the_event_that_is_named_and_nothing_else() {
+async fn c096_what_was_pushed_is_repeated_behind_the_event_that_is_named_and_nothing_else() {
     const NOBODYS: &str = "ffffffffffffffff-1";
     let long = Duration::from_secs(300);
     let lines = [
@@ -341,7 +341,7 @@ async fn an_answer_has_the_form_that_the_client_accepts() {
 
 /// The stream that a client listens to: one at a time, or none at all.
 #[tokio::test]
-async fn a_session_has_so_many_streams_and_where_there_are_none_a_get_says_so() {
+async fn c066_a_session_has_so_many_streams_and_where_there_are_none_a_get_says_so() {
     let host = Host::start().await;
     let (session, other) = (host.open().await, host.open().await);
     let mut stream = host.listen(&session).await;

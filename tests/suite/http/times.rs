@@ -125,9 +125,9 @@ async fn a_time_below_the_lease_is_a_lease_where_there_are_streams() {
     }
 }
 
-/// Defect 5, with the times that servers have unless told otherwise, and with very short ones.
+/// D05, with the times that servers have unless told otherwise, and with very short ones.
 #[tokio::test(start_paused = true)]
-async fn defect_5_a_call_of_a_day_is_answered_and_its_session_has_all_of_its_time_behind_it() {
+async fn d05_a_call_of_a_day_is_answered_and_its_session_has_all_of_its_time_behind_it() {
     for limits in [Limits::default(), Limits::default().session_idle(seconds(1)).session_streams(0)] {
         let idle = limits.session_idle;
         let local = Local::within(limits);
@@ -156,9 +156,9 @@ async fn defect_5_a_call_of_a_day_is_answered_and_its_session_has_all_of_its_tim
     }
 }
 
-/// Defect 5: a stream that is read holds its session; one that is gone does not.
+/// D05: a stream that is read holds its session; one that is gone does not.
 #[tokio::test(start_paused = true)]
-async fn defect_5_a_stream_of_a_day_holds_its_session() {
+async fn d05_a_stream_of_a_day_holds_its_session() {
     let local = Local::within(Limits::default().session_idle(seconds(20)));
     let id = local.open().await;
     let mut stream = local.get(&id, None).await.into_body().into_data_stream();

@@ -148,7 +148,7 @@ async fn c068_a_caller_that_hangs_up_cancels_its_call() {
 
 /// Half of a request is no request: nothing runs and nothing stays.
 #[tokio::test]
-async fn a_caller_that_hangs_up_within_its_request_leaves_nothing() {
+async fn c068_a_caller_that_hangs_up_within_its_request_leaves_nothing() {
     let server = everything_server::server();
     let served = Served::start(server.clone()).await;
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
@@ -166,7 +166,7 @@ async fn a_caller_that_hangs_up_within_its_request_leaves_nothing() {
 
 /// What a handler has left running may go on to tell of progress; nobody hears of it once the call is answered.
 #[tokio::test(start_paused = true)]
-async fn no_progress_comes_behind_the_answer() {
+async fn d07_no_progress_comes_behind_the_answer() {
     async fn leaves(context: Context, pauses: bool) -> Result<(), ToolError> {
         tokio::spawn(async move {
             for step in 1..=3 {
@@ -193,7 +193,7 @@ async fn no_progress_comes_behind_the_answer() {
 
 /// What a handler holds when its time is over may panic as it is dropped: that is a panic like any other.
 #[tokio::test(start_paused = true)]
-async fn a_panic_on_the_way_out_is_answered_and_frees_the_id() {
+async fn d01_a_panic_on_the_way_out_is_answered_and_frees_the_id() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

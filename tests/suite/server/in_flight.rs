@@ -153,7 +153,7 @@ async fn c016_overlapping_calls_under_one_id_end_each_with_its_own() {
 
 /// Requests that were written at once on one connection are answered in their order.
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_their_order() {
+async fn c017_pipelined_requests_are_answered_in_their_order() {
     let served = Served::start(everything_server::server()).await;
     let mut connection = served.connect().await;
     let post = |id, name, arguments| Post::speaking(Revision::LATEST, call(id, name, arguments)).bytes(served.address);
@@ -166,7 +166,7 @@ async fn pipelined_requests_are_answered_in_their_order() {
 
 /// With real threads: each of many calls on many connections is answered once, with its own text.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_connections_at_once_mix_nothing_up() {
+async fn c017_many_connections_at_once_mix_nothing_up() {
     let server = everything_server::server();
     let connections = (0..8).map(|connection| {
         let server = server.clone();

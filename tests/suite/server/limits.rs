@@ -359,7 +359,7 @@ async fn no_duration_is_too_long() {
 
 /// A head that announces too much is refused without waiting for what it announces.
 #[tokio::test]
-async fn an_announced_excess_is_refused_at_once() {
+async fn d08_an_announced_excess_is_refused_at_once() {
     let served = Served::start(everything_server::server()).await;
     let post = Post::new("").header("Content-Length", "100000000");
     let mut connection = served.connect().await;

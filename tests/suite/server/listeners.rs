@@ -1,5 +1,10 @@
 //! Many that listen, and much that changes.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use bytes::Bytes;
 use mcp_core::{
     Era, FrameSink as _, FrameSource, Limits, Principal, Revision, Server, Tool, ToolError, Wire as _, implementation,
@@ -107,7 +112,7 @@ async fn what_waits_for_a_reader_that_is_stuck_is_bounded() {
 
 /// Over HTTP the stream ends in good order where the server stops listening to itself.
 #[tokio::test]
-async fn a_stream_over_http_is_acknowledged_told_and_ended_in_good_order() {
+async fn c106_a_stream_over_http_is_acknowledged_told_and_ended_in_good_order() {
     let server = server();
     let served = Served::start(server.clone()).await;
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": super::modern_meta() });
@@ -137,12 +142,35 @@ async fn a_stream_over_http_is_acknowledged_told_and_ended_in_good_order() {
 
 /// The client is told what there was to listen to, and then that there is nothing more.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_has_ended_its_subscriptions_acknowledges_before_it_ends() {
+async fn c106_a_server_that_has_ended_its_subscriptions_acknowledges_before_it_ends() {
     let server = server();
     server.end_subscriptions();
     let mut client = listening(&server).await;
     let end = client.hear().await;
     assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(1), &json!("complete")));
+}
+
+/// What changes while a subscription is being set up is told behind its acknowledgement, on threads of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c106_the_acknowledgement_is_first_whatever_changes_meanwhile() {
+    let server = server();
+    let over = Arc::new(AtomicBool::new(false));
+    let changing = std::thread::spawn({
+        let (server, over) = (server.clone(), over.clone());
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                server.tools().replace(Tool::new("one", nothing)).unwrap();
+            }
+        }
+    });
+    for _ in 0..200 {
+        let mut client = listening(&server).await;
+        let told = client.hear().await;
+        assert_eq!(told["method"], "notifications/tools/list_changed");
+        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    }
+    over.store(true, Ordering::Relaxed);
+    changing.join().unwrap();
 }
 
 /// Whether a client of that principal is let listen on a wire of its own.

@@ -1,6 +1,6 @@
 //! What the log is told, and what it is not.
 
-use mcp_core::{Resource, Revision, Server, Tool, ToolError, implementation, types::CallToolResult};
+use mcp_core::{Client, Resource, Revision, Server, Tool, ToolError, implementation, types::CallToolResult};
 use serde_json::json;
 use tracing::Level;
 
@@ -15,9 +15,9 @@ async fn nothing() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Defect 10 of the official SDK is three lines a request at INFO.
+/// D10 is three lines a request at INFO.
 #[tokio::test]
-async fn a_normal_request_is_logged_at_debug_at_most_on_every_wire() {
+async fn d10_a_normal_request_is_logged_at_debug_at_most_on_every_wire() {
     let log = Warnings::listen_from(Level::INFO);
     let peers = [
         Peer::memory(everything_server::server()),
@@ -35,6 +35,46 @@ async fn a_normal_request_is_logged_at_debug_at_most_on_every_wire() {
     let served = Served::start(everything_server::server()).await;
     let answer = served.send(Post::speaking(Revision::LATEST, call(1, "add", json!({ "a": 2, "b": 5 })))).await;
     assert_eq!(super::text(&answer.json()), "7");
+    assert_eq!(log.lines(), Vec::<String>::new());
+}
+
+/// Whatever is wrong with a request is its caller's to know.
+#[tokio::test]
+async fn d10_a_refused_request_is_logged_at_debug_at_most() {
+    let log = Warnings::listen_from(Level::INFO);
+    for mut peer in [Peer::memory(everything_server::server()), Peer::lines(everything_server::server())] {
+        for wrong in ["garbage", "[]", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#] {
+            peer.say(wrong).await;
+            assert!(peer.hear().await["error"].is_object());
+        }
+    }
+    let served = Served::start(everything_server::server()).await;
+    for (body, status) in [("garbage", 400), ("[]", 400), (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, 200)] {
+        assert_eq!(served.send(Post::speaking(Revision::LATEST_LEGACY, body)).await.status(), status);
+    }
+    assert_eq!(log.lines(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn d10_a_handshake_and_its_end_are_logged_at_debug_at_most() {
+    let log = Warnings::listen_from(Level::INFO);
+    let mut peer = Peer::memory(everything_server::server());
+    peer.open(Revision::LATEST_LEGACY).await.unwrap();
+    peer.end().await.unwrap();
+    assert_eq!(log.lines(), Vec::<String>::new());
+}
+
+/// So is a client's work, questions and changes among it.
+#[tokio::test]
+async fn d10_a_client_logs_at_debug_at_most() {
+    let log = Warnings::listen_from(Level::INFO);
+    for revision in [Revision::LATEST, Revision::LATEST_LEGACY] {
+        let client = Client::builder(implementation!()).revisions([revision]);
+        let client = client.connect(everything_server::server()).await.unwrap();
+        assert_eq!(client.call::<i64>("add", json!({ "a": 2, "b": 5 })).await.unwrap(), 7);
+        client.call::<String>("fail", json!({ "message": "x" })).await.unwrap_err();
+        client.disconnect().await;
+    }
     assert_eq!(log.lines(), Vec::<String>::new());
 }
 

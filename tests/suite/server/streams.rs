@@ -103,7 +103,7 @@ async fn events_are_not_held_back() {
 
 /// A stream that nobody reads is given up, and its call with it; the answer would come to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unread_stream_is_given_up() {
+async fn d04_an_unread_stream_is_given_up() {
     let limits = Limits::default().stall_timeout(Duration::from_millis(300)).queue_messages(16);
     let server = everything_server::server_with(limits);
     let served = Served::start(server.clone()).await;
@@ -157,7 +157,7 @@ async fn a_slow_reader_is_not_given_up() {
 
 /// A handler that does not wait for room does not fill the memory of a stream that nobody reads.
 #[tokio::test]
-async fn an_unread_streams_queue_is_bounded() {
+async fn d04_an_unread_streams_queue_is_bounded() {
     let served = Served::start(fixture::odd(Limits::default().queue_messages(8), &[])).await;
     let response = served.send(modern(call_with_token(1, "chatty", json!({ "times": 100_000 }), "t"))).await;
     let messages = response.messages();

@@ -50,7 +50,7 @@ async fn asked(client: &Client, tool: &str, arguments: serde_json::Value) -> Res
 
 /// Whoever called is told that it went wrong, and not what the panic said; others go on.
 #[tokio::test]
-async fn a_panic_in_a_tool_is_answered_on_every_wire() {
+async fn d01_a_panic_in_a_tool_is_answered_on_every_wire() {
     for wire in Wire::ALL {
         let (client, _serving) = connected(wire).await;
         let error = asked(&client, "panic", json!({ "message": "secret" })).await.unwrap_err();
@@ -63,7 +63,7 @@ async fn a_panic_in_a_tool_is_answered_on_every_wire() {
 
 /// A request over the limit fails its call at once, and on all wires that are not ended by it the next call is served.
 #[tokio::test]
-async fn a_request_over_the_limit_is_answered_on_every_wire() {
+async fn d08_a_request_over_the_limit_is_answered_on_every_wire() {
     for wire in Wire::ALL {
         let (client, _serving) = connected(wire).await;
         let long = json!({ "text": "x".repeat(Limits::default().message_bytes) });
@@ -79,7 +79,7 @@ async fn a_request_over_the_limit_is_answered_on_every_wire() {
 
 /// So does an answer over the client's limit.
 #[tokio::test]
-async fn an_answer_over_the_limit_fails_its_call_on_every_wire() {
+async fn d08_an_answer_over_the_limit_fails_its_call_on_every_wire() {
     for wire in Wire::ALL {
         let (client, _serving) = connected(wire).await;
         let error = asked(&client, "big", json!({ "bytes": 5 << 20 })).await.unwrap_err();

@@ -3,6 +3,7 @@
 //! Each check is a function from the repository, read once, to the problems that it finds. All problems are printed.
 
 mod arrows;
+mod corpus;
 mod crate_files;
 mod eras;
 mod io_crates;
@@ -45,6 +46,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("crate files", crate_files::check),
     ("revision dates", revisions::check),
     ("modern and legacy apart", eras::check),
+    ("the corpus of faults", corpus::check),
 ];
 
 /// Runs every check on this repository.

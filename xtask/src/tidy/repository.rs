@@ -9,7 +9,7 @@ use crate::workspace::{self, Package};
 
 /// The folders that are read, and what is read in them.
 const FOLDERS: &[&str] = &["crates", "docs", "tests"];
-const EXTENSIONS: &[&str] = &["md", "rs", "toml"];
+const EXTENSIONS: &[&str] = &["md", "rs", "toml", "txt"];
 const LICENSE: &str = "LICENSE-";
 
 /// Everything is in memory, so that a check can be shown a made-up repository.

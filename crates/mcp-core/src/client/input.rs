@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_in_a_handler_is_an_error() {
+    async fn d01_a_panic_in_a_handler_is_an_error() {
         let handlers = asking(|| panic!("oh"));
         let error = elicited(&handlers, r#"{"message":"?"}"#).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::HandlerFailed);

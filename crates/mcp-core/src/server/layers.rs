@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_layer_that_panics_is_answered_for() {
+    async fn d01_a_layer_that_panics_is_answered_for() {
         let burst = tower::util::MapRequestLayer::new(|_: Exchange| -> Exchange { panic!("a secret") });
         let server = Server::builder(implementation!()).tool(Tool::new("slow", slow)).layer(burst).build();
         let reply = call(server, "slow").await;

@@ -51,7 +51,7 @@
 //! | `$(meta)`, `$(in_meta)` | the member `_meta`, or what follows a member within it, for the revision that is spoken |
 //! | `$(modern)`, `$(in_modern)` | the same for the modern era whatever is spoken |
 //! | `$(revision)` | the revision that is spoken |
-//! | `$(port)` | the port that a server over HTTP listens on, where there is one |
+//! | any other | what [`Words::with`] says |
 
 mod bless;
 mod conversation;

@@ -7,20 +7,22 @@ use crate::{Failure, message::modern_meta, transcript::Variant};
 #[derive(Debug, Clone)]
 pub struct Words<'a> {
     variant: &'a Variant,
-    port: Option<u16>,
+    /// Further words, the newest last.
+    further: Vec<(String, String)>,
 }
 
 impl<'a> Words<'a> {
     /// What they stand for in that run.
     #[must_use]
     pub fn new(variant: &'a Variant) -> Self {
-        Self { variant, port: None }
+        Self { variant, further: Vec::new() }
     }
 
-    /// Names the port of a server over HTTP.
+    /// A further word, which stands for `text`; of two of one name the later counts.
     #[must_use]
-    pub fn port(self, port: u16) -> Self {
-        Self { port: Some(port), ..self }
+    pub fn with(mut self, word: impl Into<String>, text: impl Into<String>) -> Self {
+        self.further.push((word.into(), text.into()));
+        self
     }
 
     /// The text with everything that stands for other text replaced.
@@ -39,10 +41,17 @@ impl<'a> Words<'a> {
         Ok(out)
     }
 
+    fn further(&self, word: &str) -> Option<&str> {
+        self.further.iter().rev().find(|(known, _)| known == word).map(|(_, text)| text.as_str())
+    }
+
     fn word(&self, word: &str) -> Result<String, Failure> {
         if let Some((count, text)) = word.split_once(' ') {
             let count: usize = count.parse().map_err(|_| format!("`$({word})` repeats nothing"))?;
             return Ok(text.repeat(count));
+        }
+        if let Some(text) = self.further(word) {
+            return Ok(text.to_owned());
         }
         let is_modern = self.variant.speaks.is_some_and(|revision| revision.era() == Era::Modern);
         Ok(match word {
@@ -53,13 +62,12 @@ impl<'a> Words<'a> {
             "in_meta" if is_modern => format!(",{}", modern()),
             "in_meta" => String::new(),
             "revision" => self.variant.speaks.map(Revision::as_str).ok_or("no revision is spoken")?.to_owned(),
-            "port" => self.port.ok_or("there is no port")?.to_string(),
             number => {
                 let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let cell = place.and_then(|place| self.variant.cells.get(place));
                 // Within a cell, cells mean nothing.
                 let variant = Variant { cells: Vec::new(), speaks: self.variant.speaks };
-                let words = Words { variant: &variant, port: self.port };
+                let words = Words { variant: &variant, further: self.further.clone() };
                 words.expand(cell.ok_or_else(|| format!("`$({number})` stands for nothing"))?)?
             }
         })
@@ -104,18 +112,18 @@ mod tests {
     #[test]
     fn words_stand_for_other_text() {
         let variant = Variant { cells: vec!["x".into()], speaks: Some(Revision::LATEST_LEGACY) };
-        let words = Words { variant: &variant, port: Some(9) };
+        let words = Words::new(&variant).with("port", "8").with("port", "9");
         assert_eq!(words.expand("a$(3 [)$(1)$(port){$(meta)}$(in_meta)").unwrap(), "a[[[x9{\"_meta\":{}}");
         assert!(words.expand("{$(modern)}").unwrap().contains("2026-07-28"));
         let nested = Variant { cells: vec!["$(2 x)".into(), "$(1)".into()], speaks: None };
-        let words_of_cells = Words { variant: &nested, port: None };
+        let words_of_cells = Words::new(&nested);
         assert_eq!(words_of_cells.expand("$(1)").unwrap(), "xx");
         assert!(words_of_cells.expand("$(2)").is_err());
         for wrong in ["$(2)", "$(0)", "$(x)", "$(x y)", "$(1"] {
             assert!(words.expand(wrong).is_err(), "{wrong}");
         }
         let modern = Variant { cells: Vec::new(), speaks: Some(Revision::LATEST) };
-        let words = Words { variant: &modern, port: None };
+        let words = Words::new(&modern);
         assert!(words.expand("$(meta)").unwrap().starts_with("\"_meta\":{\"io."));
         assert!(words.expand("$(port)").is_err());
     }

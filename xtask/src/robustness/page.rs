@@ -1,0 +1,132 @@
+//! `docs/robustness.md`: what was tried, and what held.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::corpus::Fault;
+use crate::error::{Doing, Result};
+use crate::robustness::Tests;
+use crate::robustness::rows::{Rows, Table};
+use crate::workspace;
+
+const PATH: &str = "docs/robustness.md";
+
+const BEGINNING: &str = "\
+# Robustness
+
+What was done to break it, and what held. `cargo xtask robustness` runs the tests below and writes this page; do not edit
+it. No peer, network or handler is to make this implementation lose a request, mix up two callers, leak a secret, hang,
+grow without bound or fall over.
+";
+
+const CORPUS: &str = "
+## Faults of others
+
+Failures that were met in other implementations, as [the corpus](../tests/corpus.txt) has them; those whose number begins
+with D, in the Rust SDK that most people use. A *check* is a conversation with one input in one revision
+([cases](../tests/suite/cases)), or a test function; a *run* is a check on one wire. Every fault has at least four
+checks: itself, and neighbours in another era, on the other side, of another size or shape.
+
+";
+
+/// What stands above the table of that name.
+const WORDS: &[(&str, &str)] = &[
+    (
+        "Faults",
+        "A proxy between our two sides that cuts, delays, doubles and splits; streams that fail; handlers that panic, block
+or never end; clocks that jump; processes that are killed. *Survived* is a run in which each call was answered rightly or
+ended with a typed error, none ran twice, nobody else was harmed, and nothing was left behind.",
+    ),
+    (
+        "Overload",
+        "A server in a process of its own, past the limits that are in play. The peak is that of its resident memory above
+the idle level.",
+    ),
+    (
+        "Isolation",
+        "Clients that all use the same ids and tokens of progress, at once and in random order. Every message that one
+of them gets is held to its content.",
+    ),
+    (
+        "Secrets",
+        "Words planted where secrets are, and looked for, in every form that a message may give them, in logs of every level,
+in errors and in `Debug` output.",
+    ),
+];
+
+/// Writes the page.
+pub(crate) fn write(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Result {
+    let path = workspace::root().join(PATH);
+    std::fs::write(path, render(faults, tests, rows)).doing(|| format!("writing {PATH}"))?;
+    println!("{PATH} is written");
+    Ok(())
+}
+
+fn render(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> String {
+    let mut page = BEGINNING.to_owned() + CORPUS + &markdown(&corpus(faults, tests));
+    for name in rows.tables() {
+        let words = WORDS.iter().find(|(known, _)| *known == name).map_or("", |(_, words)| words);
+        let _ = write!(page, "\n## {name}\n\n{words}\n\n{}", markdown(&rows.table(name)));
+    }
+    page
+}
+
+/// A row a fault, and their sum.
+fn corpus(faults: &[Fault], tests: &BTreeMap<String, Tests>) -> Table {
+    let nothing = Tests::default();
+    let of = |fault: &Fault| tests.get(&fault.number).unwrap_or(&nothing);
+    let mut rows: Vec<Vec<String>> = faults.iter().map(|fault| row(fault, of(fault))).collect();
+    let sum = |count: fn(&Tests) -> usize| faults.iter().map(|fault| count(of(fault))).sum::<usize>().to_string();
+    let failed = sum(|tests| tests.failed);
+    let (checks, runs) = (sum(|tests| tests.checks), sum(|tests| tests.runs));
+    let what = format!("all {}", faults.len());
+    rows.push(vec![String::new(), String::new(), what, String::new(), checks, runs, verdict(&failed)]);
+    let heads = ["", "side", "what holds", "as conversations on", "checks", "runs", "result"];
+    Table { heads: heads.map(str::to_owned).to_vec(), rows }
+}
+
+fn row(fault: &Fault, tests: &Tests) -> Vec<String> {
+    let Fault { number, side, words, .. } = fault;
+    let result = if tests.runs == 0 { "not run".to_owned() } else { verdict(&tests.failed.to_string()) };
+    let wires = tests.wires.join(", ");
+    vec![number.clone(), side.clone(), words.clone(), wires, tests.checks.to_string(), tests.runs.to_string(), result]
+}
+
+fn verdict(failed: &str) -> String {
+    if failed == "0" { "ok".to_owned() } else { format!("{failed} FAILED") }
+}
+
+fn markdown(table: &Table) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rows: String = table.rows.iter().map(|row| line(row)).collect();
+    format!("{}|{}\n{rows}", line(&table.heads), "---|".repeat(table.heads.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::robustness::rows;
+
+    fn fault() -> Fault {
+        Fault { line: 1, number: "C001".to_owned(), side: "server".to_owned(), words: "it holds".to_owned() }
+    }
+
+    #[test]
+    fn a_fault_is_a_row_and_a_table_of_the_tests_a_section() {
+        let tests = Tests { checks: 4, runs: 7, failed: 0, wires: vec!["memory".to_owned(), "http".to_owned()] };
+        let rows = rows::parse(r#"{"table":"Overload","cells":[["overload","sessions"],["ratio","1.2"]]}"#).unwrap();
+        let page = render(&[fault()], &[("C001".to_owned(), tests)].into(), &rows);
+        assert!(page.contains("| C001 | server | it holds | memory, http | 4 | 7 | ok |"), "{page}");
+        assert!(page.contains("| all 1 |  | 4 | 7 | ok |"), "{page}");
+        assert!(page.ends_with("| overload | ratio |\n|---|---|\n| sessions | 1.2 |\n"), "{page}");
+    }
+
+    #[test]
+    fn what_failed_or_did_not_run_is_not_ok() {
+        let rows = rows::parse("").unwrap();
+        assert!(render(&[fault()], &BTreeMap::new(), &rows).contains("| 0 | 0 | not run |"));
+        let tests = Tests { failed: 2, runs: 7, ..Tests::default() };
+        let page = render(&[fault()], &[("C001".to_owned(), tests)].into(), &rows);
+        assert!(page.contains("| it holds |  | 0 | 7 | 2 FAILED |"), "{page}");
+    }
+}
