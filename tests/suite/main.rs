@@ -10,6 +10,7 @@ mod derive;
 mod duplex;
 mod fixture;
 mod http;
+mod isolation;
 mod messages;
 mod observer;
 mod peer;

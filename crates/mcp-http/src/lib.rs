@@ -46,6 +46,13 @@ pub mod fuzz {
     pub fn events(data: &[u8]) {
         crate::client::fuzz_events(data);
     }
+
+    /// Headers that mirror a body, and those that say which form of answer is wanted.
+    #[cfg(feature = "server")]
+    pub fn headers(data: &[u8]) {
+        crate::headers::fuzz(data);
+        crate::server::fuzz_accept(data);
+    }
 }
 
 /// The README's examples.

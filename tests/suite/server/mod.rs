@@ -17,7 +17,7 @@ mod listeners;
 mod methods;
 mod once;
 mod process;
-mod property;
+pub(crate) mod property;
 mod questions;
 mod quiet;
 mod registry;

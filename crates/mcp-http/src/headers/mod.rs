@@ -6,6 +6,8 @@
 mod compare;
 #[cfg(feature = "client")]
 mod encode;
+#[cfg(all(any(fuzzing, test), feature = "client", feature = "server"))]
+mod fuzz;
 #[cfg(any(feature = "client", feature = "server"))]
 mod sentinel;
 #[cfg(all(test, feature = "client", feature = "server"))]
@@ -15,6 +17,8 @@ mod tests;
 pub(crate) use compare::{Mismatch, matches, matches_argument, matches_plain};
 #[cfg(feature = "client")]
 pub(crate) use encode::encode_value;
+#[cfg(all(fuzzing, feature = "client", feature = "server"))]
+pub(crate) use fuzz::fuzz;
 use http::HeaderName;
 
 /// The session that a legacy request belongs to.

@@ -58,10 +58,12 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Result<Wanted, NotAcceptable> {
     {
         return Ok(wanted);
     }
+    judged(headers.get_all(ACCEPT).iter().map(HeaderValue::as_bytes))
+}
+
+fn judged<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Wanted, NotAcceptable> {
     let mut ranges = Ranges::default();
-    for value in headers.get_all(ACCEPT) {
-        ranges.read(value.as_bytes());
-    }
+    values.into_iter().for_each(|value| ranges.read(value));
     ranges.judge()
 }
 
@@ -184,9 +186,26 @@ fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Any bytes are read as something; what is known byte for byte, as what it says; and order means nothing.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(data: &[u8]) {
+    let read = judged([data]);
+    assert!(usual(data).is_none_or(|wanted| Ok(wanted) == read));
+    let parts: Vec<&[u8]> = split(data, b',').collect();
+    assert_eq!(judged(parts.iter().rev().copied()), read);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_fuzzer_holds_for_what_is_known() {
+        for input in ["", "*/*", "application/json, text/event-stream", "text/*;q=0.5,a;b=\"c,d\"", "a;q=2, \"", "\\,"]
+        {
+            fuzz(input.as_bytes());
+        }
+    }
 
     fn wanted_of(values: &[&str]) -> Result<Wanted, NotAcceptable> {
         let mut headers = HeaderMap::new();

@@ -15,6 +15,8 @@ mod single;
 mod sse;
 mod stop;
 
+#[cfg(fuzzing)]
+pub(crate) use accept_header::fuzz as fuzz_accept;
 pub use endpoint::RoutesService;
 pub use legacy::Sessions;
 pub use peer::request_parts;
