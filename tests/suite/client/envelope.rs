@@ -289,6 +289,7 @@ async fn c026_numbers_keep_their_digits() {
         }
         let error = client.call::<Huge>("a", ()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ProtocolInvalid);
+        assert!(error.to_string().contains("Huge") && !error.to_string().contains("9007"), "{error}");
 
         // Passed on, they are the same text; and so are arguments that were given as text.
         let given = Raw::parse(NUMBERS).unwrap();

@@ -1,7 +1,7 @@
 //! Client path 5 of 5: a response becomes the result of its method. Before: `crates/mcp-core/src/client/duplex.rs` | `crates/mcp-http/src/client/read.rs`.
 
 use std::{
-    any::{Any, TypeId},
+    any::{Any, TypeId, type_name},
     fmt::Display,
 };
 
@@ -94,7 +94,11 @@ where
         return Err(Error::new(ErrorKind::HandlerFailed, words).blaming(Blame::Peer));
     }
     value(outcome).map_err(|text| {
-        let message = format!("the result of {who} does not fit the type asked for: '{}'", shown(&text));
+        // What a tool says may be nobody else's to read, and errors end up in logs.
+        let (wanted, bytes) = (type_name::<T>(), text.len());
+        let message = format!(
+            "the result of {who}, {bytes} bytes of text, does not fit `{wanted}`; `call_raw` has it as it came"
+        );
         Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
     })
 }
