@@ -8,6 +8,7 @@
 mod client;
 mod derive;
 mod duplex;
+mod faults;
 mod fixture;
 mod http;
 mod isolation;
