@@ -1,6 +1,9 @@
 //! `cargo xtask fuzz`: runs each target of `fuzz/` for a while with cargo-fuzz, and tells how often it ran.
 //!
-//! What a run learns is kept under cargo's target folder, and the next run starts from it.
+//! It starts from the seeds in `fuzz/corpus` and from what earlier runs learned, which is kept under cargo's target
+//! folder. What long runs come to is added up in `fuzz/record.txt`.
+
+mod record;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -8,56 +11,71 @@ use std::process::{Command, Stdio};
 use crate::arguments::Arguments;
 use crate::error::{Doing, Error, Result};
 use crate::table::Table;
-use crate::{process, workspace};
+use crate::{nightly, process, workspace};
+pub(crate) use record::Record;
+
+/// How long a target runs in CI, by default, and where the record is about.
+const SMOKE: u32 = 5;
+const USUAL: u32 = 60;
+const LONG: u32 = 1200;
 
 /// How long each target runs.
 pub(crate) fn seconds(arguments: &Arguments) -> Result<u32> {
     match (arguments.has("--smoke"), arguments.has("--long")) {
         (true, true) => Err(Error::new("--smoke and --long exclude each other")),
-        (true, false) => Ok(20),
-        (false, true) => Ok(600),
-        (false, false) => Ok(60),
+        (true, false) => Ok(SMOKE),
+        (false, true) => Ok(LONG),
+        (false, false) => Ok(USUAL),
     }
 }
 
 /// What came of one target.
 struct Outcome {
-    executions: Option<u64>,
+    run: record::Run,
     result: Result,
 }
 
-/// Runs every target, also after one has failed, and prints the executions.
-pub(crate) fn run(seconds: u32) -> Result {
-    let targets = targets()?;
+/// Runs as CI does; false where there is no nightly toolchain, and none to be had.
+pub(crate) fn smoke() -> Result<bool> {
+    if !nightly::ensure(&[]) {
+        println!("there is no nightly toolchain, which cargo-fuzz needs");
+        return Ok(false);
+    }
+    run(SMOKE, None).map(|()| true)
+}
+
+/// Runs every target, or that one, also after one has failed, and prints the executions.
+pub(crate) fn run(seconds: u32, only: Option<&str>) -> Result {
+    let targets: Vec<String> = targets()?.into_iter().filter(|target| only.is_none_or(|only| only == target)).collect();
+    if targets.is_empty() {
+        return Err(Error::new("fuzz/Cargo.toml declares no such target"));
+    }
     ensure_tools()?;
-    let mut table = Table::new(&["target", "executions", ""]);
-    let mut failed = Vec::new();
+    let mut table = Table::new(&["target", "executions", "edges", ""]);
+    let (mut failed, mut record) = (Vec::new(), Record::read()?);
     for target in targets {
-        let outcome = fuzz(&target, seconds)?;
-        let executions = outcome.executions.map_or("unknown".to_owned(), |count| count.to_string());
-        let word = if outcome.result.is_ok() { "ok" } else { "FAILED" };
-        table.row([target.clone(), executions, word.to_owned()]);
-        failed.extend(outcome.result.is_err().then_some(target));
+        let Outcome { run, result } = fuzz(&target, seconds)?;
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
+        table.row([target.clone(), run.executions.to_string(), run.edges.to_string(), word.to_owned()]);
+        record.add(&target, &run);
+        failed.extend(result.is_err().then_some(target));
     }
     table.print();
+    if seconds == LONG {
+        record.write()?;
+    }
     if failed.is_empty() { Ok(()) } else { Err(Error::new(format!("fuzz: {} failed", failed.join(", ")))) }
 }
 
 /// The binaries that `fuzz/Cargo.toml` declares.
 fn targets() -> Result<Vec<String>> {
-    let manifest = workspace::root().join("fuzz/Cargo.toml");
-    if !manifest.exists() {
-        return Err(Error::new("fuzz/Cargo.toml does not exist, so there is no target to run"));
-    }
-    let packages = workspace::metadata_of(&manifest)?.packages;
+    let packages = workspace::metadata_of(&workspace::root().join("fuzz/Cargo.toml"))?.packages;
     let targets = packages.into_iter().flat_map(|package| package.targets);
-    let names: Vec<String> =
-        targets.filter(|target| target.kind.iter().any(|kind| kind == "bin")).map(|target| target.name).collect();
-    if names.is_empty() { Err(Error::new("fuzz/Cargo.toml declares no target")) } else { Ok(names) }
+    Ok(targets.filter(|target| target.kind.iter().any(|kind| kind == "bin")).map(|target| target.name).collect())
 }
 
 fn ensure_tools() -> Result {
-    if !nightly().arg("--version").output().is_ok_and(|output| output.status.success()) {
+    if !nightly::ensure(&[]) {
         return Err(Error::new("cargo-fuzz needs the nightly toolchain: rustup toolchain install nightly"));
     }
     if process::on_path("cargo-fuzz") {
@@ -66,40 +84,41 @@ fn ensure_tools() -> Result {
     process::run(process::cargo().args(["install", "--locked", "cargo-fuzz"]))
 }
 
-/// `cargo +nightly`: rustup's own `cargo`, since the one that runs us is bound to our toolchain.
-fn nightly() -> Command {
-    let mut command = Command::new("cargo");
-    command.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").current_dir(workspace::root());
-    command
-}
-
 fn fuzz(target: &str, seconds: u32) -> Result<Outcome> {
     let scratch = workspace::scratch()?.join("fuzz");
     let learned = scratch.join("corpus").join(target);
     std::fs::create_dir_all(&learned).doing(|| format!("creating {}", learned.display()))?;
-    let mut command = nightly();
-    command.args(["fuzz", "run", "--target-dir"]).arg(scratch.join("target")).arg(target).arg(learned);
-    command.args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1"]);
-    watch(&mut command)
+    let seeds = workspace::root().join("fuzz/corpus").join(target);
+    let mut command = nightly::cargo();
+    command.args(["fuzz", "run", "--target-dir"]).arg(scratch.join("target")).arg(target).arg(learned).arg(seeds);
+    command.args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1", "-timeout=20"]);
+    watch(&mut command, seconds)
 }
 
-/// Runs the command, shows its stderr as it comes and takes the count of executions from it.
-fn watch(command: &mut Command) -> Result<Outcome> {
+/// Runs the command, shows its stderr as it comes and takes from it what the run came to.
+fn watch(command: &mut Command, seconds: u32) -> Result<Outcome> {
     eprintln!("$ {}", process::shown(command));
     let mut child = command.stderr(Stdio::piped()).spawn().doing(|| "starting cargo-fuzz".to_owned())?;
-    let mut executions = None;
+    let mut run = record::Run { seconds: seconds.into(), ..record::Run::default() };
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).lines().map_while(std::io::Result::ok) {
             eprintln!("{line}");
-            executions = executions_in(&line).or(executions);
+            run.executions = executions_in(&line).unwrap_or(run.executions);
+            run.edges = edges_in(&line).unwrap_or(run.edges);
         }
     }
     let status = child.wait().doing(|| "waiting for cargo-fuzz".to_owned())?;
-    Ok(Outcome { executions, result: process::expect_success(command, status) })
+    Ok(Outcome { run, result: process::expect_success(command, status) })
 }
 
 fn executions_in(line: &str) -> Option<u64> {
     line.strip_prefix("stat::number_of_executed_units:")?.trim().parse().ok()
+}
+
+/// `#2097152 REDUCE cov: 721 ft: 2914 …`
+fn edges_in(line: &str) -> Option<u64> {
+    let (_, behind) = line.strip_prefix('#')?.split_once(" cov: ")?;
+    behind.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -113,15 +132,17 @@ mod tests {
 
     #[test]
     fn the_flags_choose_the_time() {
-        assert_eq!(chosen(&["--smoke"]).unwrap(), 20);
-        assert_eq!(chosen(&["--long"]).unwrap(), 600);
+        assert_eq!(chosen(&["--smoke"]).unwrap(), 5);
+        assert_eq!(chosen(&["--long"]).unwrap(), 1200);
         assert_eq!(chosen(&[]).unwrap(), 60);
         assert!(chosen(&["--smoke", "--long"]).is_err());
     }
 
     #[test]
-    fn executions_are_read_from_the_final_statistics() {
+    fn what_a_run_came_to_is_read_from_what_it_says() {
         assert_eq!(executions_in("stat::number_of_executed_units: 1234"), Some(1234));
         assert_eq!(executions_in("stat::average_exec_per_sec:     12"), None);
+        assert_eq!(edges_in("#55654633\tREDUCE cov: 721 ft: 2914 corp: 894/82Kb"), Some(721));
+        assert_eq!(edges_in("INFO: cov: 3"), None);
     }
 }

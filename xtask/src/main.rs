@@ -12,6 +12,8 @@ mod error;
 mod fixtures;
 mod fuzz;
 mod interop;
+mod miri;
+mod nightly;
 mod node;
 mod process;
 mod python;
@@ -75,9 +77,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        flags: &["--smoke", "--long"],
-        about: "fuzzes each target for 60 s (--smoke 20 s, --long 600 s)",
-        run: |arguments| fuzz::run(fuzz::seconds(arguments)?),
+        flags: &["--smoke", "--long", "--only NAME"],
+        about: "fuzzes each target for a minute (--smoke 5 s, --long 20 min)",
+        run: |arguments| fuzz::run(fuzz::seconds(arguments)?, arguments.value("--only")),
+    },
+    Command {
+        name: "miri",
+        flags: &[],
+        about: "runs the tests of mcp-jsonrpc under Miri, where there is a nightly toolchain",
+        run: |_| miri::run().map(drop),
     },
     Command {
         name: "robustness",

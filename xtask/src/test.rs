@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{autobahn, budget, conformance, debian, interop, process, tidy, workspace};
+use crate::{autobahn, budget, conformance, debian, fuzz, interop, miri, process, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -28,8 +28,10 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: |_| tests() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "instructions and allocations", run: |_| budget() },
+    Step { name: "Miri", run: |_| without(miri::run()?, "no nightly toolchain with Miri") },
+    Step { name: "fuzz targets", run: |_| without(fuzz::smoke()?, "no nightly toolchain") },
     Step { name: "conformance suite", run: conformance },
-    Step { name: "WebSocket frames", run: |_| websocket() },
+    Step { name: "WebSocket frames", run: |_| without(autobahn::run()?, "no Python 2.7") },
     Step { name: "foreign peers", run: |skip_npm| interop::run(skip_npm, None).map(|()| Done::Yes) },
 ];
 
@@ -70,8 +72,9 @@ fn conformance(skip_npm: bool) -> Result<Done> {
     conformance::run().map(|()| Done::Yes)
 }
 
-fn websocket() -> Result<Done> {
-    Ok(if autobahn::run()? { Done::Yes } else { Done::LeftOut("no Python 2.7") })
+/// What runs only where the machine has what it takes.
+fn without(ran: bool, what: &'static str) -> Result<Done> {
+    Ok(if ran { Done::Yes } else { Done::LeftOut(what) })
 }
 
 fn tests() -> Result<Done> {

@@ -366,10 +366,12 @@ mod tests {
     fn json_that_is_cut_off_or_has_another_byte_is_judged_as_by_serde_json() {
         let long =
             format!(r#"{{"name":"a{}\u0041{}","n":[-1.25e3,{{"x":null}},true]}}"#, "b".repeat(20), "c".repeat(9));
+        // Miri takes a second for what is a millisecond elsewhere.
+        let (places, bytes) = if cfg!(miri) { (7, 43) } else { (1, 1) };
         for text in VALUES.iter().copied().chain([long.as_str()]) {
-            for at in 0..text.len() {
+            for at in (0..text.len()).step_by(places) {
                 fuzz(&text.as_bytes()[..at]);
-                for byte in 0..=u8::MAX {
+                for byte in (0..=u8::MAX).step_by(bytes) {
                     let mut other = text.as_bytes().to_vec();
                     other[at] = byte;
                     fuzz(&other);

@@ -65,14 +65,16 @@ pub use path::{PathRefused, safe_join};
 pub use specificity::Specificity;
 pub use variables::Variables;
 
-/// For the fuzzer: a template, a line end, and a URI. Nothing panics, and what fits can be filled in again.
+/// For the fuzzer: a template, a line end, and a URI. Nothing panics, and what fits can be filled in again, where escaping
+/// it does not make it too long.
 #[cfg(any(fuzzing, test))]
 pub fn fuzz(data: &[u8]) {
     let Some((template, uri)) = std::str::from_utf8(data).ok().and_then(|text| text.split_once('\n')) else { return };
     let Ok(template) = UriTemplate::parse(template) else { return };
     if let Some(found) = template.matches(uri) {
         let filled_in = template.expand(|name| found.get(name));
-        assert!(template.matches(&filled_in).is_some(), "{template:?} made {filled_in:?} of {uri:?}");
+        let is_too_long = filled_in.len() > UriTemplate::LONGEST_URI;
+        assert!(is_too_long || template.matches(&filled_in).is_some(), "{template:?} made {filled_in:?} of {uri:?}");
     }
 }
 

@@ -273,6 +273,15 @@ fn what_is_filled_in_is_found_again() {
 }
 
 #[test]
+fn what_escaping_makes_too_long_matches_nothing() {
+    let value = "{".repeat(UriTemplate::LONGEST_URI / 2);
+    let template = UriTemplate::parse("{x}").unwrap();
+    assert!(template.matches(&value).is_some());
+    assert!(template.matches(&template.expand(|_| Some(value.as_str()))).is_none());
+    fuzz(format!("{{x}}\n{value}").as_bytes());
+}
+
+#[test]
 fn any_text_is_read_and_matched_without_a_panic() {
     let alphabet = ['{', '}', '{', '}', 'a', 'b', '?', '+', '#', '.', '/', ';', '&', ',', '%', '2', '=', 'é'];
     let (mut numbers, mut read) = (Numbers(2), 0);
