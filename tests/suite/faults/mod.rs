@@ -1,5 +1,6 @@
 //! A network that does one thing wrong at any byte: who is answered, with what, and how often things are done.
 
+mod killed;
 mod proxy;
 
 use std::{
