@@ -14,6 +14,7 @@ mod http;
 mod isolation;
 mod messages;
 mod observer;
+mod overload;
 mod peer;
 mod process;
 mod report;
