@@ -7,6 +7,7 @@ mod corpus;
 mod crate_files;
 mod eras;
 mod io_crates;
+mod limits;
 mod path_headers;
 mod repository;
 mod revisions;
@@ -47,6 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("revision dates", revisions::check),
     ("modern and legacy apart", eras::check),
     ("the corpus of faults", corpus::check),
+    ("bounds", limits::check),
 ];
 
 /// Runs every check on this repository.
