@@ -326,4 +326,70 @@ mod tests {
         hub.changed(&Subject::Resources);
         assert_eq!(waiting.await.unwrap(), Some(Subject::Resources));
     }
+
+    /// Each listener has a queue of what it listens to and has not been told, each subject in it once.
+    #[test]
+    fn it_is_a_queue_for_each_listener() {
+        #[derive(Default)]
+        struct Model {
+            closed: bool,
+            listens: Vec<Subject>,
+            queue: Vec<Subject>,
+        }
+
+        crate::model::rows(|random| {
+            let hub = Arc::<Hub>::default();
+            let subjects = [Subject::Tools, Subject::Prompts, uri("x:a"), uri("x:b"), uri("x:c")];
+            let mut listeners: Vec<(Listener, Model)> = Vec::new();
+            for _ in 0..80 {
+                let subject = random.one_of(&subjects);
+                let place = random.below(listeners.len().max(1));
+                let action = random.below(16);
+                if listeners.is_empty() || (action == 0 && listeners.len() < 4) {
+                    listeners.push((hub.listener(), Model::default()));
+                    continue;
+                }
+                let (listener, model) = &mut listeners[place];
+                let listens = model.listens.contains(&subject);
+                match action {
+                    0 => drop(listeners.remove(place)),
+                    1..=4 => {
+                        let most = random.below(4);
+                        let is_uri = |subject: &Subject| matches!(subject, Subject::Resource(_));
+                        let uris = model.listens.iter().filter(|subject| is_uri(subject)).count();
+                        let fits = listens || !is_uri(&subject) || uris < most;
+                        assert_eq!(listener.listen_within(subject.clone(), most), fits);
+                        if fits && !listens && !model.closed {
+                            model.listens.push(subject);
+                        }
+                    }
+                    5..=6 => {
+                        listener.ignore(&subject);
+                        model.listens.retain(|other| *other != subject);
+                        model.queue.retain(|other| *other != subject);
+                    }
+                    7 if random.below(4) == 0 => {
+                        listener.close();
+                        *model = Model { closed: true, ..Model::default() };
+                    }
+                    7..=9 => {
+                        let told = (!model.queue.is_empty()).then(|| model.queue.remove(0));
+                        assert_eq!(listener.next(), told);
+                    }
+                    _ => {
+                        let heard = listeners.iter_mut().filter(|(_, model)| model.listens.contains(&subject));
+                        let mut is_heard = false;
+                        for (_, model) in heard {
+                            is_heard = true;
+                            if !model.queue.contains(&subject) {
+                                model.queue.push(subject.clone());
+                            }
+                        }
+                        assert_eq!(hub.changed(&subject), is_heard);
+                    }
+                }
+                assert_eq!(hub.is_heard(), listeners.iter().any(|(_, model)| !model.listens.is_empty()));
+            }
+        });
+    }
 }

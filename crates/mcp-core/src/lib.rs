@@ -40,6 +40,8 @@ mod mailbox;
 mod memory;
 pub mod method;
 mod mirror;
+#[cfg(test)]
+mod model;
 pub mod observer;
 pub mod origin;
 mod pending;

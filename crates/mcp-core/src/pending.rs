@@ -65,4 +65,35 @@ mod tests {
         assert_eq!(waiters, [1, 2]);
         assert!(!pending.begin(3u64.into(), 3) && pending.close().is_empty());
     }
+
+    #[test]
+    fn it_is_a_list_of_who_waits() {
+        crate::model::rows(|random| {
+            let ids: Vec<RequestId> = vec![0u64.into(), 1u64.into(), "0".into(), "".into()];
+            let (mut pending, mut model, mut closed) = (Pending::default(), Vec::<(RequestId, usize)>::new(), false);
+            for waiter in 0..40 {
+                let id = random.one_of(&ids);
+                let place = model.iter().position(|(known, _)| *known == id);
+                match random.below(12) {
+                    0..=4 => {
+                        assert_eq!(pending.begin(id.clone(), waiter), !closed);
+                        if !closed {
+                            model.retain(|(known, _)| *known != id);
+                            model.push((id, waiter));
+                        }
+                    }
+                    5..=8 => assert_eq!(pending.settle(&id), place.map(|place| model.remove(place).1)),
+                    9..=10 => assert_eq!(pending.peek(&id), place.map(|place| &model[place].1)),
+                    _ => {
+                        let mut waiters = pending.close();
+                        waiters.sort_unstable();
+                        let mut expected: Vec<usize> = model.drain(..).map(|(_, waiter)| waiter).collect();
+                        expected.sort_unstable();
+                        assert_eq!(waiters, expected);
+                        closed = true;
+                    }
+                }
+            }
+        });
+    }
 }

@@ -65,4 +65,39 @@ mod tests {
         assert!(calls.finish(&id, 2) && !calls.finish(&id, 2));
         assert_eq!(calls.cancel(&id), None);
     }
+
+    /// Each call ends once: it is answered or given up, whatever is said of calls before it under its id.
+    #[test]
+    fn it_is_a_list_of_what_runs() {
+        crate::model::rows(|random| {
+            let ids: Vec<RequestId> = vec![5u64.into(), "5".into()];
+            let (mut calls, mut model) = (InFlight::default(), Vec::<(RequestId, u64, Option<u64>)>::new());
+            for next in 1..60_u64 {
+                let (id, number) = (random.one_of(&ids), next - random.below(3).min(next as usize - 1) as u64);
+                let place = model.iter().position(|(known, ..)| *known == id);
+                assert_eq!(calls.contains(&id), place.is_some());
+                match random.below(4) {
+                    0 if place.is_none() => {
+                        calls.begin(id.clone(), next);
+                        model.push((id, next, None));
+                    }
+                    0 | 1 => {
+                        calls.stoppable(&id, number, next);
+                        if let Some(call) = place.map(|place| &mut model[place]).filter(|call| call.1 == number) {
+                            call.2 = Some(next);
+                        }
+                    }
+                    2 => {
+                        let stands = place.is_some_and(|place| model[place].1 == number);
+                        assert_eq!(calls.finish(&id, number), stands);
+                        model.retain(|(known, begun, _)| *known != id || *begun != number);
+                    }
+                    _ => {
+                        let expected = place.map(|place| model.remove(place));
+                        assert_eq!(calls.cancel(&id), expected.map(|(_, number, handle)| (number, handle)));
+                    }
+                }
+            }
+        });
+    }
 }

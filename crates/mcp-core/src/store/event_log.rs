@@ -330,4 +330,57 @@ mod tests {
         assert_eq!((taken, log.is_empty_of(id), lock(&log.logs).bytes), (vec![2, 3], true, 0));
         assert!(lock(&log.logs).by_bytes.is_empty());
     }
+
+    /// Whatever is appended by whom, and however time goes: what is replayed is what came, of that stream alone, in order
+    /// and without a gap behind what was dropped; and every bound holds.
+    #[test]
+    fn what_is_replayed_is_the_end_of_what_came() {
+        use futures_util::FutureExt as _;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let limits = Limits::default().session_events(6).session_event_bytes(60).all_event_bytes(100);
+        crate::model::rows(|random| {
+            let _guard = runtime.enter();
+            let log = MemoryEventLog::new(&limits);
+            let sessions: Vec<_> = std::iter::repeat_with(SessionId::random).take(3).collect();
+            let mut came = HashMap::<(SessionId, u64), Vec<(LoggedEvent, Instant)>>::new();
+            for _ in 0..80 {
+                let (session, stream) = (random.one_of(&sessions), StreamId(random.below(2) as u64));
+                match random.below(10) {
+                    0..=6 => {
+                        let all = came.entry((session, stream.0)).or_default();
+                        let event = event(stream, all.len() as u64 + 1, random.below(40), false);
+                        all.push((event.clone(), Instant::now()));
+                        log.append(session, event).now_or_never().unwrap().unwrap();
+                    }
+                    7 => {
+                        log.forget(session).now_or_never().unwrap().unwrap();
+                        for stream in 0..2 {
+                            // Numbers go on, so what is forgotten is marked as too old to come again.
+                            let all = came.entry((session, stream)).or_default().iter_mut();
+                            all.for_each(|(_, at)| *at -= limits.session_event_age);
+                        }
+                    }
+                    8 => runtime.block_on(tokio::time::advance(limits.session_event_age / 3)),
+                    _ => log.sweep(),
+                }
+                let logs = lock(&log.logs);
+                let sum: usize = logs.by_session.values().map(|log| log.bytes).sum();
+                assert!(logs.bytes == sum && sum <= 100 && logs.by_bytes.len() == logs.by_session.len());
+                for log in logs.by_session.values() {
+                    let bytes: usize = log.events.iter().map(|(event, _)| event.frame.len()).sum();
+                    assert!(bytes == log.bytes && (1..=6).contains(&log.events.len()));
+                    assert!(bytes <= 60 || log.events.len() == 1);
+                }
+                drop(logs);
+                let (from, all) = (random.below(8) as u64, came.entry((session, stream.0)).or_default());
+                let replayed = log.after(session, stream, from).now_or_never().unwrap().unwrap().unwrap_or_default();
+                let behind: Vec<&LoggedEvent> =
+                    all.iter().map(|(event, _)| event).filter(|event| event.seq > from).collect();
+                let end = &behind[behind.len() - replayed.len()..];
+                assert!(replayed.iter().eq(end.iter().copied()), "{replayed:?} is not the end of {behind:?}");
+                let is_old = |event: &LoggedEvent| all[event.seq as usize - 1].1.elapsed() >= limits.session_event_age;
+                assert!(!replayed.iter().any(is_old));
+            }
+        });
+    }
 }

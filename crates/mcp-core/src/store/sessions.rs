@@ -224,4 +224,73 @@ mod tests {
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<SessionRecord>(&text).unwrap(), record);
     }
+
+    /// Sessions live until their time is over and are their owner's, in any order of all that can be done with them.
+    #[test]
+    fn it_is_a_table_of_who_lives_until_when() {
+        use futures_util::FutureExt as _;
+        const MOST: usize = 3;
+        crate::model::rows(|random| {
+            let start = Instant::now();
+            let clock = Arc::new(Mutex::new(start));
+            let now = clock.clone();
+            let store = MemorySessions::new(MOST).with_clock(move || *lock(&now));
+            let ids: Vec<_> = std::iter::repeat_with(SessionId::random).take(5).collect();
+            let owners = [None, Some([1; 32]), Some([2; 32])];
+            let mut model = HashMap::<SessionId, (SessionRecord, Instant)>::new();
+            for step in 0..60 {
+                let (id, owner) = (random.one_of(&ids), random.one_of(&owners));
+                let (time, ttl) = (*lock(&clock), Duration::from_secs(random.below(20) as u64));
+                model.retain(|_, (_, until)| *until > time);
+                match random.below(8) {
+                    0 | 1 if !model.contains_key(&id) => {
+                        let record = SessionRecord { principal: owner, ..record() };
+                        let created = store.create(id, record.clone(), ttl).now_or_never().unwrap().unwrap();
+                        assert_eq!(created, model.len() < MOST);
+                        if created {
+                            model.insert(id, (record, time + ttl));
+                        }
+                    }
+                    2 | 3 => {
+                        let loaded = store.load_and_touch(id, owner, ttl).now_or_never().unwrap().unwrap();
+                        let own = model.get_mut(&id).filter(|(record, _)| record.principal == owner);
+                        assert_eq!(
+                            loaded,
+                            own.map(|(record, until)| {
+                                *until = time + ttl;
+                                record.clone()
+                            })
+                        );
+                    }
+                    4 => {
+                        let touched = store.touch(id, ttl).now_or_never().unwrap().unwrap();
+                        let living = model.get_mut(&id).map(|(_, until)| *until = time + ttl);
+                        assert_eq!(touched, living.is_some());
+                    }
+                    5 => {
+                        let record =
+                            SessionRecord { principal: owner, subscriptions: vec![step.to_string()], ..record() };
+                        let saved = store.save(id, record.clone()).now_or_never().unwrap().unwrap();
+                        assert_eq!(saved, model.get_mut(&id).map(|(kept, _)| *kept = record).is_some());
+                    }
+                    6 => {
+                        let removed = store.remove(id).now_or_never().unwrap().unwrap();
+                        assert_eq!(removed, model.remove(&id).is_some());
+                    }
+                    _ => {
+                        // Sometimes by far: a machine that slept.
+                        let far = [0, 1, 5, 3600][random.below(4)];
+                        *lock(&clock) += Duration::from_secs(far);
+                    }
+                }
+                let mut living = store.ids().now_or_never().unwrap().unwrap();
+                living.sort_unstable();
+                let time = *lock(&clock);
+                let mut expected: Vec<_> =
+                    model.iter().filter(|(_, (_, until))| *until > time).map(|(id, _)| *id).collect();
+                expected.sort_unstable();
+                assert_eq!(living, expected);
+            }
+        });
+    }
 }
