@@ -19,6 +19,7 @@ mod process;
 mod python;
 mod robustness;
 mod rust;
+mod soak;
 mod table;
 mod test;
 mod tidy;
@@ -92,6 +93,12 @@ const COMMANDS: &[Command] = &[
         flags: &[],
         about: "runs the tests that try to break it, and writes docs/robustness.md",
         run: |_| robustness::run(),
+    },
+    Command {
+        name: "soak",
+        flags: &["--minutes N"],
+        about: "loads a server with mixed work and faults (30 min), and judges its memory and what it leaves behind",
+        run: |arguments| soak::run(soak::minutes(arguments)?),
     },
     Command {
         name: "bench",

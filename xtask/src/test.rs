@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{autobahn, budget, conformance, debian, fuzz, interop, miri, process, tidy, workspace};
+use crate::{autobahn, budget, conformance, debian, fuzz, interop, miri, process, soak, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "each library crate alone", run: |_| crates_alone() },
     Step { name: "tests", run: |_| tests() },
+    Step { name: "a short soak", run: |_| soak() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "instructions and allocations", run: |_| budget() },
     Step { name: "Miri", run: |_| without(miri::run()?, "no nightly toolchain with Miri") },
@@ -81,6 +82,14 @@ fn tests() -> Result<Done> {
     // It runs the commands of docs/http.md.
     debian::ensure("curl")?;
     cargo(&["test", "--workspace", "--all-features"])
+}
+
+/// Linux alone tells what a process takes.
+fn soak() -> Result<Done> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Done::LeftOut("no Linux"));
+    }
+    soak::smoke().map(|()| Done::Yes)
 }
 
 /// Callgrind counts on Linux, and so does CI.

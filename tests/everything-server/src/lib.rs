@@ -22,6 +22,11 @@ pub fn server() -> Server {
 /// The server with other bounds.
 #[must_use]
 pub fn server_with(limits: Limits) -> Server {
+    builder(limits).build()
+}
+
+/// The server in the making, to which more can be added.
+pub fn builder(limits: Limits) -> ServerBuilder {
     let mut builder = Server::builder(implementation!())
         .instructions("A server that has one of everything. Call `add` to see whether it is alive.")
         .limits(limits)
@@ -30,7 +35,7 @@ pub fn server_with(limits: Limits) -> Server {
         builder = builder.tool(tool);
     }
     let builder = interop::tools().into_iter().fold(conformance::add_to(builder), ServerBuilder::tool);
-    skills::add_to(jobs::add_to(builder)).build()
+    skills::add_to(jobs::add_to(builder))
 }
 
 /// The examples of the repository's front page compile too.

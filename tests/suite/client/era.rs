@@ -324,6 +324,8 @@ async fn a_client_narrowed_to_the_modern_era_never_shakes_hands() {
     let error = connect_in(Era::Modern, peer.clone()).await.unwrap_err();
     assert!(error.to_string().contains("server/discover"), "{error}");
     assert!(!peer.methods().contains(&"initialize".into()));
+    // What was lost says nothing of what the server speaks.
+    assert_eq!((error.kind(), error.blame()), (ErrorKind::TransportClosed, Blame::Transport), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,10 +89,14 @@ async fn changes_are_heard_alike_on_every_revision_and_shared_wire() {
 }
 
 #[tokio::test]
-async fn changes_are_heard_over_http() {
-    let server = server();
-    let served = Served::with(Routes::new(server.clone()), "127.0.0.1").await;
-    hears(&server, over_http(&format!("http://{}/mcp", served.address)).await.unwrap()).await;
+async fn changes_are_heard_alike_on_every_revision_over_http() {
+    for revision in Revision::ALL {
+        let server = server();
+        let served = Served::with(Routes::new(server.clone()), "127.0.0.1").await;
+        let http = Http::new(format!("http://{}/mcp", served.address));
+        let client = Client::builder(implementation!()).revisions([*revision]).connect(http);
+        hears(&server, soon(client).await.unwrap()).await;
+    }
 }
 
 #[tokio::test]

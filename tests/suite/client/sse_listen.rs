@@ -53,7 +53,7 @@ async fn gets(server: &HttpPeer, count: usize) -> Vec<Request> {
 
 #[tokio::test]
 async fn what_the_server_asks_on_its_own_is_heard_and_answered() {
-    for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+    for revision in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
         let stream = Answer::events(format!("id: 1\ndata:\n\nid: 2\ndata: {PING}\n\n")).without_end();
         let (client, server) = listening(revision, vec![stream]).await;
         pong(&server).await;
@@ -216,15 +216,12 @@ async fn an_answer_on_this_stream_answers_nothing() {
 }
 
 #[tokio::test]
-async fn revisions_without_the_stream_do_not_ask_for_it() {
-    let old = listening("2024-11-05", vec![Answer::status(405)]).await;
+async fn the_modern_era_is_without_the_stream_and_does_not_ask_for_it() {
     let server = HttpPeer::start(http::modern(|_| Answer::result(text("b")))).await;
     let client = soon(over_http(&server.url())).await.unwrap();
-    for (client, server) in [old, (client, server)] {
-        assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
-        sleep(Duration::from_millis(300)).await;
-        assert!(server.gets().is_empty());
-    }
+    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
+    sleep(Duration::from_millis(300)).await;
+    assert!(server.gets().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::corpus::Fault;
 use crate::error::{Doing, Result};
 use crate::robustness::Tests;
 use crate::robustness::rows::{Rows, Table};
-use crate::workspace;
+use crate::{soak, workspace};
 
 const PATH: &str = "docs/robustness.md";
 
@@ -54,10 +54,22 @@ in errors and in `Debug` output.",
     ),
 ];
 
+const SOAK: &str = "
+## Soak
+
+The last long run of `cargo xtask soak`: a server over HTTP, WebSocket and a Unix socket, and children over stdio, in both
+eras, under mixed work and faults at once ([tests/soak](../tests/soak)). Every answer is held to its content. A call
+*failed as it must* where it was meant to, or where its connection was cut under it. Counts are those before the load,
+and those after it.
+
+![The run over time](soak.svg)
+";
+
 /// Writes the page.
 pub(crate) fn write(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Result {
     let path = workspace::root().join(PATH);
-    std::fs::write(path, render(faults, tests, rows)).doing(|| format!("writing {PATH}"))?;
+    let page = render(faults, tests, rows) + &soaked(soak::record()?);
+    std::fs::write(path, page).doing(|| format!("writing {PATH}"))?;
     println!("{PATH} is written");
     Ok(())
 }
@@ -69,6 +81,16 @@ fn render(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Str
         let _ = write!(page, "\n## {name}\n\n{words}\n\n{}", markdown(&rows.table(name)));
     }
     page
+}
+
+/// The last long run of `cargo xtask soak`, if there was one.
+fn soaked(record: Vec<(String, String)>) -> String {
+    if record.is_empty() {
+        return String::new();
+    }
+    let rows = record.into_iter().map(|(name, value)| vec![name, value]).collect();
+    let table = Table { heads: ["", "what came of it"].map(str::to_owned).to_vec(), rows };
+    format!("{SOAK}\n{}", markdown(&table))
 }
 
 /// A row a fault, and their sum.
@@ -119,6 +141,13 @@ mod tests {
         assert!(page.contains("| C001 | server | it holds | memory, http | 4 | 7 | ok |"), "{page}");
         assert!(page.contains("| all 1 |  | 4 | 7 | ok |"), "{page}");
         assert!(page.ends_with("| overload | ratio |\n|---|---|\n| sessions | 1.2 |\n"), "{page}");
+    }
+
+    #[test]
+    fn a_long_run_is_a_section_once_there_was_one() {
+        assert_eq!(soaked(Vec::new()), "");
+        let section = soaked(vec![("minutes".to_owned(), "30".to_owned())]);
+        assert!(section.starts_with("\n## Soak\n") && section.ends_with("| minutes | 30 |\n"), "{section}");
     }
 
     #[test]

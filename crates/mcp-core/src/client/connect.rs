@@ -63,7 +63,7 @@ async fn detect(caller: &Caller, client: &ClientBuilder, inbox: &Inbox, modern: 
     let (mut revision, mut first) = (modern, true);
     loop {
         let speech = speech(client, revision)?;
-        let (probe, answer) = probe(caller, speech.clone()).await?;
+        let (probe, answer) = probe(caller, client, speech.clone()).await?;
         match judge(probe, client.revisions, revision, first) {
             Next::Modern(spoken) => return modern_connection(client, discovered(spoken, answer)),
             Next::Again(other) => (revision, first) = (other, false),
@@ -81,7 +81,7 @@ async fn detect(caller: &Caller, client: &ClientBuilder, inbox: &Inbox, modern: 
 /// What the probe was answered with: the result, or why there is none in words.
 type Answer = Result<DiscoverResult, String>;
 
-async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error> {
+async fn probe(caller: &Caller, client: &ClientBuilder, speech: Modern) -> Result<(Probe, Answer), Error> {
     let speech = Speech::Modern(speech);
     let is_shared = caller.transport.is_shared();
     let patience = if is_shared { caller.limits.probe_timeout } else { caller.limits.request_timeout };
@@ -96,7 +96,15 @@ async fn probe(caller: &Caller, speech: Modern) -> Result<(Probe, Answer), Error
         Ok(Err(object)) => Err(format!("error {}: {}", object.code, object.message)),
         Err(error) => Err(error.to_string()),
     };
-    Ok((Probe::read(outcome, is_shared)?, answer))
+    let falls_back = client.revisions.newest(Era::Legacy).is_some();
+    let probe = Probe::read(outcome, is_shared, falls_back).map_err(|error| match error.kind() {
+        ErrorKind::TransportClosed => {
+            let message = format!("the connection was lost while server/discover was asked: {error}");
+            error.saying(message)
+        }
+        _ => error,
+    })?;
+    Ok((probe, answer))
 }
 
 fn speech(client: &ClientBuilder, revision: Revision) -> Result<Modern, Error> {

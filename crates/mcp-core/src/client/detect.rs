@@ -35,10 +35,13 @@ pub(crate) enum Next {
 }
 
 impl Probe {
-    /// The probe's outcome from what the call gave. Errors of the connection itself are not about the era.
+    /// The probe's outcome from what the call gave. Errors of the connection itself are not about the era, but on shared wires,
+    /// where a legacy server may be silent or go away at the sight of a probe. A client that `falls_back` then tries such a
+    /// server anew; to another one, a connection that is lost is just that.
     pub(crate) fn read(
         outcome: Result<Result<DiscoverResult, ErrorObject>, Error>,
         is_shared: bool,
+        falls_back: bool,
     ) -> Result<Self, Error> {
         match outcome {
             Ok(Ok(result)) => Ok(Self::Modern(result.supported_versions)),
@@ -46,7 +49,7 @@ impl Probe {
             Ok(Err(_)) => Ok(Self::Other),
             Err(error) => match (error.kind(), error.status()) {
                 (ErrorKind::Timeout, _) if is_shared => Ok(Self::Silent),
-                (ErrorKind::TransportClosed, _) if is_shared => Ok(Self::Exited),
+                (ErrorKind::TransportClosed, _) if is_shared && falls_back => Ok(Self::Exited),
                 (ErrorKind::ProtocolInvalid, _) => Ok(Self::Other),
                 (ErrorKind::TransportError, Some(status)) if !is_about_now(status) => Ok(Self::Other),
                 _ => Err(error),
@@ -121,7 +124,7 @@ mod tests {
         if let Some(versions) = versions {
             object = object.with_data(mcp_jsonrpc::Raw::encode(&serde_json::json!({ "supported": versions })).unwrap());
         }
-        Probe::read(Ok(Err(object)), true).unwrap()
+        Probe::read(Ok(Err(object)), true, true).unwrap()
     }
 
     fn verdict(probe: Probe) -> Next {
@@ -147,10 +150,10 @@ mod tests {
         assert_eq!(verdict(Probe::Exited), Next::Legacy { reconnect: true });
         assert_eq!(verdict(discovered(&["2025-11-25"])), Next::Legacy { reconnect: false });
         let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
-        assert!(matches!(Probe::read(Err(page), false), Ok(Probe::Other)));
+        assert!(matches!(Probe::read(Err(page), false, true), Ok(Probe::Other)));
         for status in [403, 408, 425, 429, 502, 503, 504] {
             let busy = Error::new(ErrorKind::TransportError, "busy").with_status(status);
-            assert_eq!(Probe::read(Err(busy), false).unwrap_err().status(), Some(status));
+            assert_eq!(Probe::read(Err(busy), false, true).unwrap_err().status(), Some(status));
         }
     }
 
@@ -158,7 +161,7 @@ mod tests {
     fn errors_of_the_connection_are_no_verdict() {
         for kind in [ErrorKind::TransportError, ErrorKind::Unauthorized, ErrorKind::Timeout, ErrorKind::TransportClosed]
         {
-            assert_eq!(Probe::read(Err(Error::new(kind, "no")), false).unwrap_err().kind(), kind);
+            assert_eq!(Probe::read(Err(Error::new(kind, "no")), false, true).unwrap_err().kind(), kind);
         }
     }
 }

@@ -1,13 +1,17 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
 use mcp_jsonrpc::{ErrorObject, Raw};
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{TaskId, ready};
 use crate::{
@@ -344,13 +348,16 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Tasks in the memory of this process.
+/// Tasks in the memory of this process. Those whose time is over are let go by a task of the runtime, which runs for as long
+/// as there are any.
 pub struct MemoryTasks {
     most: usize,
     most_bytes: usize,
-    now: Arc<dyn Fn() -> Instant + Send + Sync>,
-    tasks: Mutex<Kept>,
+    now: Clock,
+    tasks: Arc<Mutex<Kept>>,
 }
+
+type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 #[derive(Default)]
 struct Kept {
@@ -360,6 +367,8 @@ struct Kept {
     by_owner: HashMap<Option<[u8; 32]>, usize>,
     /// What they count for, all together.
     bytes: usize,
+    /// What lets them go when their time is over.
+    sweeper: Option<AbortOnDropHandle<()>>,
 }
 
 impl Kept {
@@ -398,7 +407,7 @@ impl MemoryTasks {
     /// Room for so many, which [count](TaskRecord::bytes) for so many bytes, of all owners together.
     #[must_use]
     pub fn new(most: usize, bytes: usize) -> Self {
-        Self { most, most_bytes: bytes, now: Arc::new(Instant::now), tasks: Mutex::default() }
+        Self { most, most_bytes: bytes, now: Arc::new(Instant::now), tasks: Arc::default() }
     }
 
     /// The same with a clock of its own, for tests.
@@ -408,12 +417,46 @@ impl MemoryTasks {
         self
     }
 
+    /// How many tasks it holds, ended ones among them.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        lock(&self.tasks).tasks.len()
+    }
+
     /// What is kept now.
     fn kept(&self) -> (MutexGuard<'_, Kept>, Instant) {
         let (mut kept, now) = (lock(&self.tasks), (self.now)());
         kept.forget(now);
         (kept, now)
     }
+
+    /// Lets tasks go when their time is over, though nobody may ask for any by then.
+    fn sweep(&self, kept: &mut Kept) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        // One may have ended with another runtime.
+        if kept.sweeper.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
+            let sweeper = sweep(Arc::downgrade(&self.tasks), self.now.clone());
+            kept.sweeper = Some(AbortOnDropHandle::new(runtime.spawn(sweeper)));
+        }
+    }
+}
+
+async fn sweep(tasks: Weak<Mutex<Kept>>, now: Clock) {
+    while let Some(pause) = tasks.upgrade().and_then(|tasks| forget(&mut lock(&tasks), now())) {
+        sleep(pause).await;
+    }
+}
+
+/// Forgets those whose time is over; how long the next one has, if there is one.
+fn forget(kept: &mut Kept, now: Instant) -> Option<Duration> {
+    kept.forget(now);
+    let next = kept.ends.first().map(|(end, _)| end.saturating_duration_since(now));
+    if next.is_none() {
+        // With the room that was taken at the fullest. Under the same lock, so that the next task has another sweeper made;
+        // this one ends by itself.
+        drop(std::mem::take(kept).sweeper.map(AbortOnDropHandle::detach));
+    }
+    next
 }
 
 impl TaskStore for MemoryTasks {
@@ -428,6 +471,7 @@ impl TaskStore for MemoryTasks {
             kept.bytes = bytes;
             kept.ends.insert((deadline(now, record.ttl), id));
             kept.tasks.insert(id, record);
+            self.sweep(&mut kept);
         }
         ready(has_room)
     }
@@ -471,6 +515,27 @@ mod tests {
 
     fn task() -> TaskRecord {
         TaskRecord::new(None, 1000, HOUR, Duration::from_secs(1))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_over_is_let_go_though_nobody_asks() {
+        let store = MemoryTasks::new(10, usize::MAX);
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        for _ in 0..2 {
+            for hours in [1, 2] {
+                let record = TaskRecord::new(None, 0, HOUR * hours, HOUR);
+                assert!(store.create(TaskId::random(), record, 10).await.unwrap());
+            }
+            assert_eq!((store.count(), alive()), (2, 1));
+            sleep(HOUR + Duration::from_secs(1)).await;
+            assert_eq!((store.count(), alive()), (1, 1));
+            sleep(HOUR).await;
+            assert_eq!((store.count(), alive()), (0, 0));
+        }
+        assert!(store.create(TaskId::random(), task(), 10).await.unwrap());
+        drop(store);
+        tokio::task::yield_now().await;
+        assert_eq!(alive(), 0, "it ends with its store");
     }
 
     #[tokio::test(start_paused = true)]

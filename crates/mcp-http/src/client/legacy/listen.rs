@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_core::{Error, ErrorKind, Revision, client::Inbox};
+use mcp_core::{Era, Error, ErrorKind, client::Inbox};
 use mcp_jsonrpc::{Bytes, Message};
 use tokio::{
     runtime::Handle,
@@ -26,8 +26,8 @@ use crate::{
     defaults::MAX_RETRY,
 };
 
-/// Listens for as long as what is returned lives, and as the server will have it. None where the revision has no such
-/// stream.
+/// Listens for as long as what is returned lives, and as the server will have it. None in the modern era, which has no such
+/// stream. A server of Streamable HTTP that speaks 2024-11-05 has no other place for what it tells.
 ///
 /// Specification: *2025-11-25, Transports, Listening for Messages from the Server*.
 pub(in crate::client) fn listen(
@@ -37,8 +37,7 @@ pub(in crate::client) fn listen(
     past: &Arc<Past>,
 ) -> Option<Listening> {
     let revision = session.revision?;
-    let has_stream = matches!(revision, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25);
-    let runtime = Handle::try_current().ok().filter(|_| has_stream)?;
+    let runtime = Handle::try_current().ok().filter(|_| revision.era() == Era::Legacy)?;
     let (answered, is_answered) = watch::channel(false);
     let (target, past, cursor) = (Arc::clone(target), Arc::clone(past), Cursor::default());
     let listener = Listener { target, session, inbox, past, cursor, is_lost: false, answered };
