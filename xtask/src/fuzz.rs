@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::error::{Doing, Error, Result};
 use crate::table::Table;
 use crate::{nightly, process, workspace};
-pub(crate) use record::Record;
+pub(crate) use record::{Record, Run};
 
 /// How long a target runs in CI, by default, and where the record is about.
 const SMOKE: u32 = 5;
@@ -31,7 +31,7 @@ pub(crate) fn seconds(arguments: &Arguments) -> Result<u32> {
 
 /// What came of one target.
 struct Outcome {
-    run: record::Run,
+    run: Run,
     result: Result,
 }
 
@@ -99,7 +99,7 @@ fn fuzz(target: &str, seconds: u32) -> Result<Outcome> {
 fn watch(command: &mut Command, seconds: u32) -> Result<Outcome> {
     eprintln!("$ {}", process::shown(command));
     let mut child = command.stderr(Stdio::piped()).spawn().doing(|| "starting cargo-fuzz".to_owned())?;
-    let mut run = record::Run { seconds: seconds.into(), ..record::Run::default() };
+    let mut run = Run { seconds: seconds.into(), ..Run::default() };
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).lines().map_while(std::io::Result::ok) {
             eprintln!("{line}");

@@ -7,7 +7,7 @@ use crate::corpus::Fault;
 use crate::error::{Doing, Result};
 use crate::robustness::Tests;
 use crate::robustness::rows::{Rows, Table};
-use crate::{soak, workspace};
+use crate::{fuzz, soak, workspace};
 
 const PATH: &str = "docs/robustness.md";
 
@@ -54,6 +54,14 @@ in errors and in `Debug` output.",
     ),
 ];
 
+const FUZZING: &str = "
+## Fuzzing
+
+What the long runs of the [fuzz targets](../fuzz) came to in all, and how many edges of the control flow the last one
+reached. `cargo xtask fuzz --long` adds to it.
+
+";
+
 const SOAK: &str = "
 ## Soak
 
@@ -68,7 +76,7 @@ and those after it.
 /// Writes the page.
 pub(crate) fn write(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Result {
     let path = workspace::root().join(PATH);
-    let page = render(faults, tests, rows) + &soaked(soak::record()?);
+    let page = render(faults, tests, rows) + &fuzzed(&fuzz::Record::read()?) + &soaked(soak::record()?);
     std::fs::write(path, page).doing(|| format!("writing {PATH}"))?;
     println!("{PATH} is written");
     Ok(())
@@ -81,6 +89,15 @@ fn render(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Str
         let _ = write!(page, "\n## {name}\n\n{words}\n\n{}", markdown(&rows.table(name)));
     }
     page
+}
+
+/// A row a target.
+fn fuzzed(record: &fuzz::Record) -> String {
+    let row = |(target, run): (&String, &fuzz::Run)| {
+        vec![target.clone(), (run.seconds / 60).to_string(), run.executions.to_string(), run.edges.to_string()]
+    };
+    let heads = ["target", "minutes", "executions", "edges"].map(str::to_owned).to_vec();
+    FUZZING.to_owned() + &markdown(&Table { heads, rows: record.0.iter().map(row).collect() })
 }
 
 /// The last long run of `cargo xtask soak`, if there was one.
