@@ -190,6 +190,10 @@ impl Stage for Http {
         Ok(Box::new(http.into_transport(limits).map_err(|error| error.to_string())?))
     }
 
+    fn port(&self) -> Option<u16> {
+        self.peer.origin().rsplit_once(':')?.1.parse().ok()
+    }
+
     async fn hear(&mut self, wanted: &Wanted) -> Result<Heard, String> {
         loop {
             let found = self.arrived.iter().position(|asked| wanted.why_not(&asked.heard).is_none());
@@ -251,8 +255,9 @@ impl Stage for Http {
             self.arrived.push_back(asked);
         }
         let is_expected = |heard: &Heard| {
-            let verb = heard.request.as_ref().map_or("", |request| request.verb.as_str());
-            ["GET", "DELETE"].contains(&verb) && !self.settings.own.contains(&verb)
+            let Some(Request { verb, path, .. }) = &heard.request else { return false };
+            let verb = verb.as_str();
+            ["GET", "DELETE"].contains(&verb) && path == "/mcp" && !self.settings.own.contains(&verb)
         };
         Ok(self.arrived.drain(..).map(|asked| asked.heard).filter(|heard| !is_expected(heard)).collect())
     }

@@ -50,9 +50,10 @@ impl<'a, S: Stage> Run<'a, S> {
     pub(super) fn new(case: &'a Case, variant: &'a Variant, wire: Wire, stage: S) -> Result<Self, String> {
         let ms = |name| case.setting(name).map(|ms| ms.parse().map(Duration::from_millis)).transpose();
         let bad = |_| "no number of ms".to_owned();
+        let words = Words::new(variant);
         Ok(Self {
             case,
-            words: Words::new(variant),
+            words: stage.port().map_or(words.clone(), |port| words.port(port)),
             speaks: variant.speaks,
             wire,
             stage,

@@ -119,6 +119,11 @@ pub(super) trait Stage {
     /// How a client gets here.
     fn transport(&self, limits: &Limits) -> Result<Box<dyn Transport>, String>;
 
+    /// Where it listens, if it does.
+    fn port(&self) -> Option<u16> {
+        None
+    }
+
     /// What comes next; where each message has a request of its own, the first that is as wanted.
     async fn hear(&mut self, wanted: &Wanted) -> Result<Heard, String>;
 
