@@ -16,6 +16,7 @@ use self::{http::Http, run::Run, shared::Shared};
 use crate::{
     duplex::Wire,
     http::or_panic,
+    report,
     transcript::{accepts, parse_client},
 };
 
@@ -48,7 +49,7 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChan
 /// Runs every case of a file that can run that way; all that fail are told at once.
 ///
 /// `CASE=C005` runs only the cases whose title has that in it.
-fn run_file(text: &str, name: &str) {
+fn run_file(file: &str, text: &str, name: &str) {
     let cases = parse_client(text).unwrap_or_else(|why| panic!("{why}"));
     let (wanted, way) = (std::env::var("CASE").unwrap_or_default(), way(name));
     let (mut count, mut failures) = (0, Vec::new());
@@ -61,6 +62,8 @@ fn run_file(text: &str, name: &str) {
         }
     }
     assert!(count > 0 || !wanted.is_empty(), "no case runs on {name}");
+    let cells = [("file", file.to_owned()), ("wire", name.to_owned()), ("runs", count.to_string())];
+    report::row("Conversations with a client", cells);
     assert!(failures.is_empty(), "{} of {count} runs failed:\n\n{}\n", failures.len(), failures.join("\n\n"));
 }
 
@@ -184,7 +187,7 @@ mod files {
 
                 $(#[test]
                 fn $wire() {
-                    run_file(TEXT, stringify!($wire));
+                    run_file(stringify!($file), TEXT, stringify!($wire));
                 })*
             })*
         };
