@@ -1,7 +1,8 @@
 //! What spans crates, on every wire: one binary, its modules side by side.
 //!
-//! Behaviour on the wire is data: `cases/*.txt`, which `messages.rs` and `http/cases.rs` run. What data cannot say
-//! (races, memory, processor time) is ordinary tests under `server/`.
+//! Behaviour on the wire is data: `cases/*.txt`, which `messages.rs` and `http/cases.rs` run, and `cases/client/*.txt`, which
+//! `client/cases/` runs. What data cannot say (races, memory, processor time) is ordinary tests under `server/` and
+//! `client/`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, in its helpers too")]
 

@@ -37,58 +37,6 @@ fn first_call(era: Era) -> u64 {
     if era == Era::Modern { 1 } else { 2 }
 }
 
-#[tokio::test(start_paused = true)]
-async fn c131_a_late_answer_is_dropped_and_the_connection_goes_on() {
-    for era in ERAS {
-        let id = first_call(era);
-        let mut script = vec![
-            expect_as("$late", json!({ "id": id, "method": "tools/call" })),
-            expect(json!({ "method": "notifications/cancelled", "params": { "requestId": id } })),
-            wait(2 * SECOND),
-            send(json!({ "id": "$late", "result": text("late") })),
-            send(json!({ "id": 999, "result": text("never asked") })),
-            send(json!({ "id": "never", "error": { "code": -32603, "message": "never asked" } })),
-        ];
-        script.extend(answers("a", "b"));
-        let (client, peer) = connected(era, script).await;
-        let start = Instant::now();
-        let error = client.call_with::<String>("slow", (), within(SECOND)).await.unwrap_err();
-        assert_eq!((error.kind(), error.blame()), (ErrorKind::Timeout, Blame::Transport));
-        assert_eq!(start.elapsed().as_millis(), 1000);
-        sleep(5 * SECOND).await;
-        assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-        peer.done().await;
-        assert_eq!(peer.connections(), 1);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn c133_dropping_a_call_cancels_it_once_and_its_answer_is_ignored() {
-    for era in ERAS {
-        for late in [
-            Some(json!({ "id": "$call", "result": text("late") })),
-            // Servers that answer what was cancelled answer with an error.
-            Some(json!({ "id": "$call", "error": { "code": -32800, "message": "Request cancelled" } })),
-            None,
-        ] {
-            let id = first_call(era);
-            let mut script = vec![
-                expect_as("$call", json!({ "id": id, "method": "tools/call" })),
-                expect(json!({ "method": "notifications/cancelled", "params": { "requestId": id } })),
-            ];
-            script.extend(late.map(send));
-            script.extend(answers("a", "b"));
-            let (client, peer) = connected(era, script).await;
-            // Long before the call's own patience ends.
-            assert!(timeout(SECOND, client.call::<String>("slow", ())).await.is_err());
-            assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-            peer.done().await;
-            let cancelled = peer.methods().into_iter().filter(|method| method == "notifications/cancelled").count();
-            assert_eq!(cancelled, 1);
-        }
-    }
-}
-
 /// A token ends its call at once with that reason, and the server is told once.
 #[tokio::test(start_paused = true)]
 async fn c133_a_cancelled_token_ends_its_call_and_no_other() {
@@ -197,21 +145,6 @@ async fn c136_a_call_is_sent_once_whatever_becomes_of_it() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn c136_a_call_that_the_connection_does_not_survive_is_not_sent_again() {
-    for era in ERAS {
-        let peer =
-            ScriptedPeer::new(opening(era).into_iter().chain([expect(json!({ "method": "tools/call" })), close()]))
-                .then(opening(era));
-        let client = Client::builder(implementation!()).connect(peer.clone()).await.unwrap();
-        let error = client.call::<String>("pay", ()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TransportClosed);
-        sleep(60 * SECOND).await;
-        let calls = peer.methods().into_iter().filter(|method| method == "tools/call").count();
-        assert_eq!(calls, 1);
-    }
-}
-
 fn silent_tools(request: &Request) -> Answer {
     match request.method() {
         "tools/call" if request.body["params"]["name"] == "a" => Answer::result(text("b")),
@@ -247,24 +180,6 @@ async fn c136_over_http_a_call_that_was_read_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn c136_over_modern_http_a_timeout_closes_the_stream() {
-    for answer in [Answer::silence(), Answer::events(": begun\n\n").without_end()] {
-        let rule = http::modern(move |request| match request.body["params"]["name"].as_str() {
-            Some("a") => Answer::result(text("b")),
-            _ => answer.clone(),
-        });
-        let server = HttpPeer::start(rule).await;
-        let client = soon(over_http(&server.url())).await.unwrap();
-        let error = soon(client.call_with::<()>("pay", (), within(Duration::from_millis(200)))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Timeout);
-        server.given_up("tools/call").await;
-        assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
-        // Nothing is said about it: the closed stream says it all.
-        assert_eq!(server.methods(), ["server/discover", "tools/call", "tools/call"]);
-    }
-}
-
-#[tokio::test]
 async fn c136_over_legacy_http_a_timeout_is_told_by_a_post() {
     let server = HttpPeer::start(http::with_session(http::legacy("2025-06-18", silent_tools))).await;
     let client = soon(over_http(&server.url())).await.unwrap();
@@ -279,21 +194,6 @@ async fn c136_over_legacy_http_a_timeout_is_told_by_a_post() {
     assert_eq!(cancel.header("mcp-session-id"), Some("s-1"));
     assert_eq!(cancel.header("mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(requests.iter().filter(|request| request.method() == "tools/call").count(), 1);
-}
-
-#[tokio::test]
-async fn c133_over_http_dropping_a_call_cancels_it() {
-    let server = HttpPeer::start(http::modern(silent_tools)).await;
-    let client = soon(over_http(&server.url())).await.unwrap();
-    assert!(timeout(Duration::from_millis(200), client.call::<String>("pay", ())).await.is_err());
-    server.given_up("tools/call").await;
-    assert!(!server.methods().contains(&"notifications/cancelled".into()));
-
-    let server = HttpPeer::start(http::legacy("2025-11-25", silent_tools)).await;
-    let client = soon(over_http(&server.url())).await.unwrap();
-    assert!(timeout(Duration::from_millis(200), client.call::<String>("pay", ())).await.is_err());
-    server.until("it is cancelled", |all| all.iter().any(|r| r.method() == "notifications/cancelled")).await;
-    assert_eq!(soon(client.call::<String>("a", ())).await.unwrap(), "b");
 }
 
 /// An answered call is not cancelled, though its stream goes on.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::peer::{
     http::{self, Answer, HttpPeer},
-    memory::{close, expect_as, raw, wait},
+    memory::{close, raw, wait},
 };
 
 /// The probe comes and is answered with that error.
@@ -101,16 +101,6 @@ async fn a_discover_result_without_versions_is_no_modern_server() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn c128_any_other_error_leads_to_the_handshake() {
-    for code in [-32602, -32600, -32601, -32000, -32603, -32700, -32001, -32002, 0, 400, 1] {
-        let refusal = refuses(json!({ "code": code, "message": "initialize first" }));
-        let (client, peer) = plays([refusal, handshake()].concat()).await;
-        assert_eq!(client.unwrap().revision(), Revision::V2025_11_25, "{code}");
-        peer.done().await;
-    }
-}
-
 /// An error of which hardly anything is right is still an error.
 #[tokio::test(start_paused = true)]
 async fn a_malformed_refusal_leads_to_the_handshake_at_once() {
@@ -127,17 +117,6 @@ async fn a_malformed_refusal_leads_to_the_handshake_at_once() {
         assert_eq!(client.unwrap().revision(), Revision::V2025_11_25, "{refusal}");
         assert_eq!(start.elapsed(), Duration::ZERO, "{refusal}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn c128_a_list_of_versions_is_a_modern_server() {
-    let (client, peer) = plays([refuses(unsupported(&["2026-07-28"])), modern()].concat()).await;
-    assert_eq!(client.unwrap().revision(), Revision::V2026_07_28);
-    // Asked again in the version listed, though it is the one that was just refused; and nothing else was tried.
-    assert_eq!(peer.methods(), ["server/discover", "server/discover"]);
-    let versions = peer.received();
-    let versions = versions.iter().map(|m| &m["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]);
-    assert!(versions.into_iter().all(|version| version == "2026-07-28"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,52 +164,12 @@ async fn modern_errors_are_a_modern_server() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn c127_silence_leads_to_the_handshake_after_a_bounded_wait() {
-    for (limits, probe) in
-        [(Limits::default(), Limits::default().probe_timeout), (Limits::default().probe_timeout(SOON), SOON)]
-    {
-        let peer = ScriptedPeer::new(
-            [
-                vec![
-                    expect_as("$probe", json!({ "method": "server/discover" })),
-                    expect(json!({ "method": "notifications/cancelled", "params": { "requestId": 0 } })),
-                    expect(json!({ "method": "initialize" })),
-                    // The probe's answer comes when nobody waits for it any more.
-                    send(json!({ "id": "$probe", "result": discovered() })),
-                    send(json!({ "id": "$id", "result": initialized("2025-11-25") })),
-                    expect(json!({ "method": "notifications/initialized" })),
-                    send(json!({ "id": "$probe", "error": { "code": -32601, "message": "late" } })),
-                ],
-                answers("a", "b"),
-            ]
-            .concat(),
-        );
-        let start = Instant::now();
-        let client = Client::builder(implementation!()).limits(limits).connect(peer.clone()).await.unwrap();
-        assert_eq!(start.elapsed().as_millis(), probe.as_millis());
-        assert_eq!(client.revision(), Revision::V2025_11_25);
-        assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-        peer.done().await;
-    }
-}
-
 /// A slow server is a modern server as long as it answers within the probe's time.
 #[tokio::test(start_paused = true)]
 async fn a_late_discover_result_is_taken_within_its_time() {
     let mut script = modern();
     script.insert(1, wait(Limits::default().probe_timeout - Duration::from_millis(1)));
     assert_eq!(plays(script).await.0.unwrap().revision(), Revision::V2026_07_28);
-}
-
-#[tokio::test(start_paused = true)]
-async fn c126_a_server_that_dies_of_the_probe_is_started_again_for_the_handshake() {
-    let peer = ScriptedPeer::new([expect(json!({ "method": "server/discover" })), close()])
-        .then([handshake(), answers("a", "b")].concat());
-    let client = Client::builder(implementation!()).connect(peer.clone()).await.unwrap();
-    assert_eq!((client.revision(), peer.connections()), (Revision::V2025_11_25, 2));
-    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-    peer.done().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,125 +267,11 @@ async fn a_client_narrowed_to_the_modern_era_never_shakes_hands() {
     assert_eq!((error.kind(), error.blame()), (ErrorKind::TransportClosed, Blame::Transport), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn c124_a_version_that_the_client_does_not_speak_ends_the_connection() {
-    for version in ["1999-01-01", "2099-01-01", "", "2025-11-25 ", "2026-07-28", "DRAFT-2026-v1"] {
-        let peer = ScriptedPeer::new([
-            expect(json!({ "method": "initialize" })),
-            send(json!({ "id": "$id", "result": initialized(version) })),
-        ]);
-        let error = connect_in(Era::Legacy, peer.clone()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ProtocolVersionMismatch, "{version}: {error}");
-        assert!(error.to_string().contains(version), "{error}");
-        peer.closed().await;
-        assert_eq!(peer.methods(), ["initialize"], "{version}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn c124_an_initialize_result_without_version_ends_the_connection() {
-    for version in [None, Some(Value::Null), Some(json!(20251125))] {
-        let mut result = initialized("2025-11-25");
-        match version {
-            None => drop(result.as_object_mut().unwrap().remove("protocolVersion")),
-            Some(version) => result["protocolVersion"] = version,
-        }
-        let peer = ScriptedPeer::new([
-            expect(json!({ "method": "initialize" })),
-            send(json!({ "id": "$id", "result": result })),
-        ]);
-        let error = connect_in(Era::Legacy, peer.clone()).await.unwrap_err();
-        assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer));
-        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        assert!(error.to_string().contains("initialize"), "{error}");
-        assert!(!cause.is_empty(), "{error} does not tell what is wrong with it");
-        peer.closed().await;
-        assert_eq!(peer.methods(), ["initialize"]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn c124_an_older_version_is_accepted() {
-    for older in [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18] {
-        let peer = ScriptedPeer::new(
-            [
-                vec![
-                    expect(json!({ "method": "initialize", "params": { "protocolVersion": "2025-11-25" } })),
-                    send(json!({ "id": "$id", "result": initialized(older.as_str()) })),
-                    expect(json!({ "method": "notifications/initialized" })),
-                ],
-                answers("a", "b"),
-            ]
-            .concat(),
-        );
-        let client = connect_in(Era::Legacy, peer.clone()).await.unwrap();
-        assert_eq!(client.revision(), older);
-        assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-        // Both keep to what was agreed on: the later message says nothing of another version.
-        assert!(!peer.received()[2].to_string().contains("2025-11-25"));
-    }
-    // Unless this client was told not to speak it.
-    let peer = ScriptedPeer::new([
-        expect(json!({ "method": "initialize" })),
-        send(json!({ "id": "$id", "result": initialized("2024-11-05") })),
-    ]);
-    let narrowed = Client::builder(implementation!()).revisions([Revision::V2025_11_25, Revision::V2025_06_18]);
-    assert_eq!(narrowed.connect(peer).await.unwrap_err().kind(), ErrorKind::ProtocolVersionMismatch);
-}
-
 // ---- over HTTP: the answer's status and body ----
 
 fn refusing(refusal: Answer) -> impl Fn(&http::Request) -> Answer {
     let rest = http::legacy("2025-11-25", |_| Answer::result(text("b")));
     move |request| if request.method() == "server/discover" { refusal.clone() } else { rest(request) }
-}
-
-#[tokio::test]
-async fn c105_an_old_servers_refusal_leads_to_the_handshake() {
-    let error = json!({
-        "jsonrpc": "2.0", "id": null,
-        "error": { "code": -32000, "message": "Bad Request: Unsupported protocol version" },
-    });
-    for refusal in [
-        Answer::json(400, &error),
-        Answer::new(400, "application/json; charset=utf-8", error.to_string()),
-        Answer::status(400),
-        Answer::new(400, "application/json", ""),
-        // What else stands in front of old servers.
-        Answer::new(400, "application/json", "{\"error\":\"no session\"}"),
-        Answer::new(400, "text/plain", "Bad Request: Server not initialized"),
-        Answer::new(404, "text/html", "<h1>Not Found</h1>"),
-        Answer::error(404, -32601, "Method not found"),
-        Answer::status(405),
-        Answer::status(415),
-        Answer::new(422, "application/json", "[]"),
-        Answer::error(200, -32601, "Method not found"),
-        Answer::error(200, -32602, "Invalid request parameters"),
-        Answer::result(json!({})),
-        Answer::status(202),
-        Answer::status(200),
-        Answer::new(200, "text/html", "<p>hello</p>"),
-        Answer::stream([json!({ "id": "$id", "error": { "code": -32600, "message": "initialize first" } })]),
-    ] {
-        let said = format!("{refusal:?}");
-        let server = HttpPeer::start(refusing(refusal)).await;
-        let client = soon(over_http(&server.url())).await.unwrap_or_else(|error| panic!("{said}: {error}"));
-        assert_eq!(client.revision(), Revision::V2025_11_25, "{said}");
-        assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b", "{said}");
-        let methods = ["server/discover", "initialize", "notifications/initialized", "tools/call"];
-        assert_eq!(server.methods(), methods, "{said}");
-    }
-}
-
-#[tokio::test]
-async fn c105_a_list_of_versions_is_a_modern_server() {
-    let refusal = json!({ "jsonrpc": "2.0", "id": 0, "error": unsupported(&["2026-07-28"]) });
-    let discovered = json!({ "jsonrpc": "2.0", "id": 1, "result": discovered() });
-    let server = HttpPeer::script([Answer::json(400, &refusal), Answer::json(200, &discovered)]).await;
-    let client = soon(over_http(&server.url())).await.unwrap();
-    assert_eq!(client.revision(), Revision::V2026_07_28);
-    assert_eq!(server.methods(), ["server/discover", "server/discover"]);
-    assert_eq!(server.requests()[1].header("mcp-protocol-version"), Some("2026-07-28"));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::*;
 use crate::peer::{
     http::{self, Answer, HttpPeer, Request},
-    memory::{expect_as, raw, wait},
+    memory::{expect_as, wait},
 };
 
 /// Each client has a session of its own, which is ready only when its `initialized` is answered.
@@ -68,52 +68,6 @@ async fn c117_on_a_shared_wire_initialized_goes_first() {
         peer.done().await;
         assert_eq!(peer.methods()[1..], ["initialize", "notifications/initialized", "tools/call"]);
     }
-}
-
-fn between() -> Script {
-    vec![
-        expect_as("$initialize", json!({ "method": "initialize" })),
-        send(json!({ "method": "server.ready", "params": {} })),
-        send(json!({ "method": "notifications/message", "params": { "level": "info", "data": "up" } })),
-        send(json!({ "method": "notifications/tools/list_changed" })),
-        send(json!({ "method": "notifications/progress", "params": { "progressToken": "?", "progress": 1 } })),
-        raw(r#"{"jsonrpc":"2.0","method":"null/params","params":null}"#),
-        send(json!({ "id": "p-1", "method": "ping" })),
-        expect(json!({ "id": "p-1", "result": {} })),
-        send(json!({ "id": "$initialize", "result": initialized("2025-11-25") })),
-        expect(json!({ "method": "notifications/initialized" })),
-    ]
-}
-
-#[tokio::test(start_paused = true)]
-async fn c120_what_comes_before_the_answer_does_no_harm() {
-    let peer = ScriptedPeer::new([between(), answers("a", "b")].concat());
-    let client = connect_in(Era::Legacy, peer.clone()).await.unwrap();
-    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-    peer.done().await;
-}
-
-/// The same while the client still probes, when it cannot know what it speaks to.
-#[tokio::test(start_paused = true)]
-async fn c120_what_comes_before_the_answer_to_the_probe_does_no_harm() {
-    let noise = vec![
-        expect_as("$probe", json!({ "method": "server/discover" })),
-        send(json!({ "method": "server.ready", "params": {} })),
-        send(json!({ "method": "notifications/message", "params": { "level": "info", "data": "up" } })),
-    ];
-    let modern = vec![send(json!({ "id": "$probe", "result": discovered() }))];
-    let peer = ScriptedPeer::new([noise.clone(), modern].concat());
-    assert_eq!(Client::connect(peer).await.unwrap().revision().era(), Era::Modern);
-
-    let pinged = vec![
-        send(json!({ "id": 0, "method": "ping" })),
-        expect(json!({ "id": 0, "result": {} })),
-        send(json!({ "id": "$probe", "error": { "code": -32601, "message": "?" } })),
-    ];
-    let peer = ScriptedPeer::new([noise, pinged, between(), answers("a", "b")].concat());
-    let client = Client::connect(peer.clone()).await.unwrap();
-    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-    peer.done().await;
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn our_client_speaks_to_our_server_over_the_old_transport() {
 
 /// What a server of that kind says on its stream, and what it answers with to a GET and to each POST.
 struct OldServer {
-    say: mpsc::UnboundedSender<String>,
+    say: mpsc::UnboundedSender<Vec<u8>>,
     peer: HttpPeer,
 }
 
@@ -65,7 +65,7 @@ const REFUSALS: [u16; 3] = [405, 404, 400];
 
 /// A server of that kind by hand. Its stream is `first`, and then what the answers to the POSTs are.
 async fn by_hand(first: &'static str, refusal: u16) -> OldServer {
-    let (say, said) = mpsc::unbounded_channel::<String>();
+    let (say, said) = mpsc::unbounded_channel::<Vec<u8>>();
     let said = Arc::new(Mutex::new(said));
     let peer = HttpPeer::start(move |request: &Request| match (request.verb.as_str(), request.path.as_str()) {
         ("GET", "/mcp") => Answer::events(first).then_from(said.clone()),
@@ -80,7 +80,7 @@ const ENDPOINT: &str = "event: endpoint\ndata: /messages?session=1\n\n";
 
 impl OldServer {
     fn say(&self, message: &Value) {
-        self.say.send(format!("event: message\ndata: {message}\n\n")).unwrap();
+        self.say.send(format!("event: message\ndata: {message}\n\n").into_bytes()).unwrap();
     }
 
     /// Waits for a message of that method, and answers it.
@@ -146,7 +146,7 @@ async fn c086_an_event_without_data_is_no_message_on_the_old_transport() {
         "data: no JSON\n\n",
         "event: hologram\ndata: {}\n\n",
     ] {
-        server.say.send(odd.to_owned()).unwrap();
+        server.say.send(odd.into()).unwrap();
     }
     let call = tokio::spawn(async move { client.call::<String>("a", ()).await });
     server.answer("tools/call", text("b")).await;

@@ -1,5 +1,6 @@
 //! The client against scripted servers: what it says, and what it makes of what is said to it.
 //!
+//! What a conversation can say is data: `../cases/client/*.txt`, which `cases` runs. The rest is ordinary tests.
 //! Tests named after `C…` keep the cases of that number; the others stand for the same kind of fault on another wire
 //! or in the other era.
 
@@ -8,6 +9,7 @@
 mod answers;
 mod auto;
 mod cancel;
+mod cases;
 mod envelope;
 mod era;
 mod errors;

@@ -42,19 +42,6 @@ fn slow(steps: u32) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c137_progress_holds_off_the_timeout_though_nobody_listens() {
-    for era in ERAS {
-        let (client, peer) = connected(era, slow(6)).await;
-        let start = Instant::now();
-        let options = CallOptions::new().timeout(SECOND);
-        assert_eq!(client.call_with::<String>("a", (), options).await.unwrap(), "b");
-        assert_eq!(start.elapsed(), 3 * SECOND);
-        let token = peer.received().last().unwrap()["params"]["_meta"]["progressToken"].clone();
-        assert!(token.is_u64() || token.is_string(), "a token goes with every call: {token}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn c137_but_not_for_ever() {
     for era in ERAS {
         let (client, peer) = connected(era, slow(6)).await;
@@ -132,32 +119,6 @@ async fn c137_over_http_progress_about_something_else_changes_nothing() {
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert!(start.elapsed() < 2 * SECOND, "{:?}", start.elapsed());
     assert!(heard.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn c137_over_http_progress_holds_off_the_timeout() {
-    let pause = Duration::from_millis(200);
-    let step = |step: u32| {
-        format!(
-            "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":$id,\"progress\":{step}}}}}\n\n"
-        )
-    };
-    let stream = (1..=6).fold(Answer::events(""), |stream, n| stream.then(pause, step(n))).then(
-        pause,
-        "data: {\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"b\"}]}}\n\n",
-    );
-    for era in ERAS {
-        let stream = stream.clone();
-        let server = match era {
-            Era::Modern => HttpPeer::start(http::modern(move |_| stream.clone())).await,
-            _ => HttpPeer::start(http::legacy("2025-11-25", move |_| stream.clone())).await,
-        };
-        let client = soon(connect_in(era, Http::new(server.url()))).await.unwrap();
-        let (options, heard) = listening();
-        let options = options.timeout(Duration::from_millis(900));
-        assert_eq!(soon(client.call_with::<String>("a", (), options)).await.unwrap(), "b");
-        assert_eq!(heard.lock().unwrap().len(), 6);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,7 @@
 //!
 //! Specification: *Tools, Tool Result*; *Overview, ResultType*.
 
-use mcp_suite::{
-    Blame, ErrorKind, Server, Tool, ToolError, implementation,
-    types::{CallToolResult, Content},
-};
+use mcp_suite::{Blame, ErrorKind, Server, Tool, ToolError, implementation, types::CallToolResult};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -31,63 +28,6 @@ async fn result_over_http(result: &str) -> Result<CallToolResult, Error> {
     soon(client.call_raw("a", ())).await
 }
 
-/// The same answer on each wire and in each era.
-async fn results(result: &str) -> Vec<Result<CallToolResult, Error>> {
-    vec![result_in(Era::Modern, result).await, result_in(Era::Legacy, result).await, result_over_http(result).await]
-}
-
-#[tokio::test]
-async fn c152_structured_content_may_come_alone() {
-    for (result, structured) in [
-        (r#"{"structuredContent":{"t":21}}"#, Some(r#"{"t":21}"#)),
-        (r#"{"content":[]}"#, None),
-        (r#"{"content":null,"structuredContent":{"t":21}}"#, Some(r#"{"t":21}"#)),
-        (r#"{}"#, None),
-        (r#"{"structuredContent":[1,2]}"#, Some("[1,2]")),
-        (r#"{"structuredContent":"text"}"#, Some(r#""text""#)),
-    ] {
-        for outcome in results(result).await {
-            let read = outcome.unwrap_or_else(|error| panic!("{result}: {error}"));
-            assert_eq!(read.structured_content.as_ref().map(|raw| raw.as_str()), structured, "{result}");
-            assert!(read.content.is_empty() && !read.is_error, "{result}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn c154_unknown_hints_do_not_cost_the_result() {
-    let annotations = r#"{"audience":["system","user"],"priority":1.5,"lastModified":"not a date","new":{}}"#;
-    let blocks = [
-        format!(r#"{{"type":"text","text":"x","annotations":{annotations}}}"#),
-        format!(r#"{{"type":"image","data":"eA==","mimeType":"?","annotations":{annotations}}}"#),
-        format!(r#"{{"type":"resource_link","uri":"x:y","name":"y","annotations":{annotations}}}"#),
-        r#"{"type":"text","text":"","annotations":{"audience":"user"}}"#.into(),
-        r#"{"type":"text","text":"","annotations":5}"#.into(),
-    ];
-    for outcome in results(&format!(r#"{{"content":[{}]}}"#, blocks.join(","))).await {
-        let read = outcome.unwrap();
-        assert_eq!((read.content.len(), read.to_text().as_str()), (5, "x"));
-        let Content::Text(text) = &read.content[0] else { panic!("{:?}", read.content[0]) };
-        assert_eq!(text.annotations.as_ref().unwrap().as_str(), annotations, "they are kept as they are");
-    }
-}
-
-#[tokio::test]
-async fn c155_a_block_of_the_future_is_kept_as_it_is() {
-    let hologram = r#"{"type":"hologram","x":1,"big":123456789012345678901234567890}"#;
-    let link = r#"{"type":"resource_link","uri":"file:///a","name":"a"}"#;
-    for outcome in results(&format!(r#"{{"content":[{{"type":"text","text":"a"}},{hologram},{link}]}}"#)).await {
-        let read = outcome.unwrap();
-        let kinds: Vec<_> = read.content.iter().map(|block| block.kind().to_string()).collect();
-        assert_eq!(kinds, ["text", "hologram", "resource_link"]);
-        let Content::Other(raw) = &read.content[1] else { panic!("{:?}", read.content[1]) };
-        assert_eq!(raw.as_str(), hologram);
-        let Content::ResourceLink(link) = &read.content[2] else { panic!("{:?}", read.content[2]) };
-        assert_eq!((&*link.resource.uri, &*link.resource.name), ("file:///a", "a"));
-        assert_eq!(read.to_text(), "a");
-    }
-}
-
 #[tokio::test]
 async fn c155_a_block_without_a_type_costs_its_result_and_no_more() {
     for block in [r#"{"text":"a"}"#, "null", "5", r#"{"type":5}"#, r#"{"type":null}"#, "[]", r#"{"type":"text"}"#] {
@@ -100,15 +40,6 @@ async fn c155_a_block_without_a_type_costs_its_result_and_no_more() {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         assert!(error.to_string().contains("tools/call") && !cause.is_empty(), "{error}: {cause}");
         assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-    }
-}
-
-#[tokio::test]
-async fn c156_null_counts_as_absent() {
-    let result = r#"{"content":[{"type":"text","text":"x","_meta":null,"annotations":null}],"isError":null,"structuredContent":null,"_meta":null}"#;
-    for outcome in results(result).await {
-        let read = outcome.unwrap();
-        assert_eq!(read, CallToolResult::text("x"));
     }
 }
 
@@ -133,31 +64,6 @@ async fn c156_null_counts_as_absent_in_a_handshake() {
     let peer = ScriptedPeer::new([expect(json!({})), send(json!({ "id": "$id", "result": legacy }))]);
     let client = connect_in(Era::Legacy, peer).await.unwrap();
     assert_eq!((client.instructions(), client.server_info().unwrap().name.as_ref()), (None, "scripted"));
-}
-
-/// Maps and lists of capabilities that are null, or that nobody knows, do not cost the connection.
-#[tokio::test(start_paused = true)]
-async fn c156_odd_capabilities_do_not_cost_the_connection() {
-    for capabilities in [
-        json!({ "extensions": null, "experimental": null }),
-        json!({ "tools": true, "hologram": {}, "extensions": { "a/b": {} } }),
-        json!(null),
-    ] {
-        let mut result = initialized("2025-11-25");
-        result["capabilities"] = capabilities.clone();
-        let peer = ScriptedPeer::new([
-            expect(json!({ "method": "initialize" })),
-            send(json!({ "id": "$id", "result": result })),
-            expect(json!({ "method": "notifications/initialized" })),
-        ]);
-        let outcome = connect_in(Era::Legacy, peer).await;
-        assert!(outcome.is_ok(), "{capabilities}: {:?}", outcome.err());
-        let mut result = discovered();
-        result["capabilities"] = capabilities.clone();
-        let peer = ScriptedPeer::new([expect(json!({})), send(json!({ "id": "$id", "result": result }))]);
-        let outcome = connect_in(Era::Modern, peer).await;
-        assert!(outcome.is_ok(), "{capabilities}: {:?}", outcome.err());
-    }
 }
 
 /// What this side writes has no nulls in it.

@@ -52,33 +52,6 @@ fn event(end: &str) -> String {
 }
 
 #[tokio::test]
-async fn c082_lf_and_cr_lf_end_lines() {
-    all_read(vec![
-        Answer::events(event("\n")),
-        Answer::events(event("\r\n")),
-        Answer::events(event("\n")).without_end(),
-        Answer::events(event("\r\n")).without_end(),
-        // Mixed in one stream.
-        Answer::events(format!("event: message\r\ndata: {RESPONSE}\n\r\n")).without_end(),
-        Answer::events(format!(": a\rid: 1\ndata: {RESPONSE}\r\n\n")).without_end(),
-        Answer::events(format!(": a\r\r\n\n\r\ndata: {RESPONSE}\n\n")).without_end(),
-    ])
-    .await;
-}
-
-/// Whether an LF follows that belongs to the CR cannot be known, and does not matter: the line has ended.
-#[tokio::test]
-async fn c082_cr_alone_ends_lines() {
-    all_read(vec![Answer::events(format!(": a\revent: message\rdata: {RESPONSE}\r\n\r\n"))]).await;
-    all_read(vec![
-        Answer::events(event("\r")),
-        Answer::events(event("\r")).without_end(),
-        Answer::events(format!("data: {RESPONSE}\r\n\r")).without_end(),
-    ])
-    .await;
-}
-
-#[tokio::test]
 async fn c083_a_stream_may_be_cut_anywhere() {
     // Two data lines, so that a line end too many would show.
     let text = r#"{"jsonrpc":"2.0",END data: "id":ID,"result":{"content":[{"type":"text","text":"你好😀"}]}}"#;
@@ -103,115 +76,12 @@ async fn c083_a_stream_may_be_cut_anywhere() {
     all_read(vec![Answer::events(event("\r\n")).cut_every(1), Answer::events(event("\n")).cut_every(1)]).await;
 }
 
-/// The cuts of the case, and those around a CR that stands alone.
-#[tokio::test]
-async fn c083_a_cr_at_the_end_of_a_chunk_ends_one_line() {
-    let pause = Duration::from_millis(5);
-    let (first, second) = RESPONSE.split_at(16);
-    all_read(vec![
-        Answer::events(format!("data: {first}\r"))
-            .then(pause, format!("\ndata: {second}\r"))
-            .then(pause, "\n\r")
-            .then(pause, "\n"),
-        Answer::events(format!("data: {first}\r")).then(pause, format!("data: {second}\r\n\r\n")),
-        Answer::events("data: ").then(pause, RESPONSE).then(pause, "\r").then(pause, "\n").then(pause, "\n"),
-    ])
-    .await;
-}
-
 #[tokio::test]
 async fn c083_a_stream_of_cr_alone_may_be_cut_anywhere() {
     let length = event("\r").replace("$id", "1").len();
     let mut answers = vec![Answer::events(event("\r")).cut_every(1).without_end()];
     answers.extend((length - 6..length).map(|at| Answer::events(event("\r")).cut_at(at).without_end()));
     all_read(answers).await;
-}
-
-#[tokio::test]
-async fn c084_one_byte_order_mark_at_the_start_is_skipped() {
-    let bom = "\u{feff}";
-    let stream = format!("{bom}data: {RESPONSE}\n\n");
-    all_read(vec![
-        Answer::events(stream.clone()),
-        Answer::events(stream.clone()).cut_at(1),
-        Answer::events(stream.clone()).cut_at(2),
-        Answer::events(stream.clone()).cut_at(3),
-        Answer::events(stream).cut_every(1),
-        Answer::events(format!("{bom}event: message\r\ndata: {RESPONSE}\r\n\r\n")),
-        Answer::events(format!("{bom}\n\n: comment\n\ndata: {RESPONSE}\n\n")),
-    ])
-    .await;
-}
-
-/// Anywhere else it is text: part of a field's name, so that nobody knows the field.
-#[tokio::test]
-async fn c084_a_later_byte_order_mark_is_text() {
-    let bom = "\u{feff}";
-    all_read(vec![
-        Answer::events(format!(": comment\n\n{bom}data: no JSON\n\ndata: {RESPONSE}\n\n")),
-        Answer::events(format!("data: {RESPONSE}\n{bom}data: no JSON\n\n")),
-    ])
-    .await;
-}
-
-#[tokio::test]
-async fn c086_an_event_without_data_is_no_message() {
-    let warnings = crate::peer::log::Warnings::listen();
-    all_read(vec![
-        Answer::events(format!("id: s1/0\nretry: 1500\ndata:\n\nid: s1/1\ndata: {RESPONSE}\n\n")),
-        Answer::events(format!("id: s1/0\r\nretry: 1500\r\ndata: \r\n\r\nid: s1/1\r\ndata: {RESPONSE}\r\n\r\n")),
-        Answer::events(format!("id: s1/0\ndata\n\ndata: {RESPONSE}\n\n")),
-        Answer::events(format!("retry: 1500\n\nid\n\nevent: message\n\ndata: {RESPONSE}\n\n")),
-        Answer::events(format!("retry: soon\nid: a\0b\n\ndata: {RESPONSE}\n\n")),
-    ])
-    .await;
-    assert!(warnings.lines().is_empty(), "{:?}", warnings.lines());
-}
-
-#[tokio::test]
-async fn c087_the_data_lines_of_an_event_are_one_message() {
-    let split = "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":$id,\ndata:  \"result\":{\"content\":[{\"type\":\"text\",\"text\":\"你好😀\"}]}}\n\n";
-    all_read(vec![
-        Answer::events(split),
-        Answer::events(split.replace('\n', "\r\n")),
-        Answer::events(split).cut_every(1),
-        // Other fields may stand between.
-        Answer::events(split.replace("data:\"id\"", "id: 7\nunknown: x\n: comment\ndata:\"id\"")),
-        Answer::events(format!("data:\ndata: {RESPONSE}\ndata:\n\n")),
-    ])
-    .await;
-}
-
-/// A line is cut at its first colon only.
-#[tokio::test]
-async fn c087_a_value_may_have_colons_in_it() {
-    let stream = "data:{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\ndata:  \"text\":\"a: b\"}]}}\n\n";
-    assert_eq!(one(Answer::events(stream)).await.unwrap(), "a: b");
-}
-
-#[tokio::test]
-async fn c089_a_character_may_be_cut_anywhere() {
-    let stream = format!("data: {RESPONSE}\n\n");
-    let start = stream.replace("$id", "1").find('你').unwrap();
-    all_read((0..=TEXT.len()).map(|at| Answer::events(stream.clone()).cut_at(start + at)).collect()).await;
-    all_read(vec![Answer::events(stream).cut_every(1)]).await;
-}
-
-/// Bytes that are no UTF-8 are an error, or the replacement character; never a hang and never other text.
-#[tokio::test]
-async fn c089_bytes_that_are_no_text_come_to_an_end() {
-    for bad in [&b"\xff"[..], b"\xc3(", b"\xed\xa0\x80", b"\xf0\x9f\x98"] {
-        let mut stream =
-            b"data: {\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"<".to_vec();
-        stream.extend_from_slice(bad);
-        stream.extend_from_slice(b">\"}]}}\n\n");
-        for answer in [Answer::events(stream.clone()), Answer::events(stream.clone()).cut_every(1)] {
-            match one(answer).await {
-                Ok(text) => assert!(text.contains('\u{fffd}'), "{text:?}"),
-                Err(error) => assert_eq!(error.blame(), Blame::Peer, "{error}"),
-            }
-        }
-    }
 }
 
 #[tokio::test]

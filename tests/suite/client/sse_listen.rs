@@ -300,7 +300,7 @@ impl mcp_suite::observer::Observer for Ear {
 /// Many servers drop what they ask on this stream while it is not open, even where it is about a call.
 #[tokio::test]
 async fn the_first_calls_wait_for_the_stream_to_be_open() {
-    let (say, said) = tokio::sync::mpsc::unbounded_channel::<String>();
+    let (say, said) = tokio::sync::mpsc::unbounded_channel::<Vec<u8>>();
     let said = Arc::new(tokio::sync::Mutex::new(said));
     let is_open = Arc::new(AtomicUsize::new(0));
     let opened = is_open.clone();

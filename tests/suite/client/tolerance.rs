@@ -127,22 +127,6 @@ async fn c154_what_is_odd_beside_an_entry_does_not_cost_it() {
     }
 }
 
-/// What is no entry at all costs itself, and is warned of.
-#[tokio::test(start_paused = true)]
-async fn c146_an_odd_entry_costs_itself_in_every_list() {
-    for (method, member, entry) in LISTS {
-        for era in ERAS {
-            let odd =
-                [json!(null), json!(5), json!("text"), json!([]), json!({}), with(entry("x"), &json!({ "name": 7 }))];
-            let entries: Vec<_> = [entry("first")].into_iter().chain(odd).chain([entry("last")]).collect();
-            let client = answered(era, method, &json!({ member: entries })).await;
-            let warnings = Warnings::listen();
-            assert_eq!(names(&client, method).await.unwrap(), ["first", "last"], "{method} {era:?}");
-            assert_eq!(warnings.lines().len(), 6, "{method}: {:?}", warnings.lines());
-        }
-    }
-}
-
 /// JSON has one kind of number: `1e3` is the same size as `1000`.
 #[tokio::test(start_paused = true)]
 async fn c154_a_whole_number_may_be_written_as_any_number() {

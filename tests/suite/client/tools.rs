@@ -10,9 +10,7 @@ use std::{
 use mcp_suite::{
     Blame, Client, ErrorKind, Limits, Server, Tool, ToolError,
     client::CallOptions,
-    http::Http,
     implementation,
-    jsonrpc::Raw,
     types::{CallToolResult, Implementation},
 };
 use serde_json::json;
@@ -35,41 +33,6 @@ fn names(tools: &[Tool]) -> Vec<&str> {
 
 fn plain(name: &str) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object" } })
-}
-
-#[tokio::test(start_paused = true)]
-async fn c146_an_odd_tool_costs_itself_and_a_warning() {
-    for era in ERAS {
-        let warnings = Warnings::listen();
-        let list = json!([
-            plain("good"),
-            { "name": "odd", "inputSchema": { "anyOf": [{ "type": "object" }] } },
-            { "name": "none" },
-            null,
-            5,
-            "text",
-            [],
-            {},
-            { "name": 7, "inputSchema": {} },
-            { "name": null, "inputSchema": {} },
-            { "inputSchema": { "type": "object" } },
-            { "name": "deaf", "inputSchema": { "type": "object" }, "description": { "en": "no text" } },
-            plain("last"),
-        ]);
-        let (client, _peer) = connected(era, [lists(list), answers("good", "b")].concat()).await;
-        let tools = client.tools().await.unwrap();
-        let names = names(&tools);
-        assert!(names.contains(&"good") && names.contains(&"last"), "{names:?}");
-        // What has the shape of a tool is kept as it is, whatever its schema says.
-        let odd = tools.iter().find(|tool| tool.definition().name == "odd").unwrap();
-        assert_eq!(odd.definition().input_schema.as_str(), r#"{"anyOf":[{"type":"object"}]}"#);
-        let lines = warnings.lines();
-        assert_eq!(lines.len(), 13 - tools.len(), "one warning each: {lines:?}");
-        for (name, reason) in [("none", "inputSchema"), ("deaf", "string")] {
-            assert!(lines.iter().any(|line| line.contains(name) && line.contains(reason)), "{name}: {lines:?}");
-        }
-        assert_eq!(client.call::<String>("good", ()).await.unwrap(), "b");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,27 +71,6 @@ async fn c146_a_tool_of_the_future_is_a_tool() {
     assert!(warnings.lines().is_empty(), "{:?}", warnings.lines());
 }
 
-/// Hints are hints: one that is none must not cost the tool.
-#[tokio::test(start_paused = true)]
-async fn c146_odd_hints_do_not_cost_the_tool() {
-    let hint =
-        |annotations: Value| json!({ "name": "a", "inputSchema": { "type": "object" }, "annotations": annotations });
-    for annotations in [json!({ "readOnlyHint": "yes" }), json!({ "title": 5 }), json!("read-only"), json!([])] {
-        let (client, _peer) = connected(Era::Modern, lists(json!([hint(annotations.clone()), plain("b")]))).await;
-        assert_eq!(names(&client.tools().await.unwrap()), ["a", "b"], "{annotations}");
-    }
-}
-
-/// What is no list at all is an error of the server's.
-#[tokio::test(start_paused = true)]
-async fn c146_a_list_that_is_none_is_an_error() {
-    for tools in [json!(null), json!({}), json!("a"), json!(5)] {
-        let (client, _peer) = connected(Era::Modern, lists(tools.clone())).await;
-        let error = client.tools().await.unwrap_err();
-        assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer), "{tools}");
-    }
-}
-
 const RECURSIVE: &str = r##"{"$defs":{"N":{"type":"object","properties":{"kid":{"$ref":"#/$defs/N"}}}},"type":"object","properties":{"n":{"$ref":"#/$defs/N"}}}"##;
 const DANGLING: &str = r##"{"type":"object","properties":{"n":{"$ref":"#/$defs/Nowhere"}}}"##;
 
@@ -138,25 +80,6 @@ fn lists_text(id: u64, tools: &str) -> Script {
         expect(json!({ "id": id, "method": "tools/list" })),
         raw(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":{tools}}}}}"#)),
     ]
-}
-
-#[tokio::test(start_paused = true)]
-async fn c148_schemas_pass_through_as_they_are() {
-    for era in ERAS {
-        let id = if era == Era::Modern { 1 } else { 2 };
-        let odd = r#"{"z":1,"a":[ 1.0, 1e2, 123456789012345678901234567890 ],"type":"object","type":"object"}"#;
-        let list = [RECURSIVE, DANGLING, odd]
-            .map(|schema| format!(r#"{{"name":"t","inputSchema":{schema},"outputSchema":{schema}}}"#))
-            .join(",");
-        let (client, peer) = connected(era, lists_text(id, &format!("[{list}]"))).await;
-        let tools = client.tools().await.unwrap();
-        for (tool, schema) in tools.iter().zip([RECURSIVE, DANGLING, odd]) {
-            assert_eq!(tool.definition().input_schema.as_str(), schema);
-            assert_eq!(tool.definition().output_schema.as_ref().map(Raw::as_str), Some(schema));
-        }
-        assert_eq!(tools.len(), 3);
-        peer.done().await;
-    }
 }
 
 /// A server in between tells them on as they are, and a call goes through.
@@ -217,50 +140,6 @@ async fn c149_references_to_elsewhere_are_not_followed() {
     assert_eq!(trap.requests().len(), 0);
 }
 
-/// A page: it is asked for with that cursor, or with none, and names the next one, or none.
-fn page(asked: Option<&str>, tools: &[&str], next: Value) -> Script {
-    let tools: Vec<_> = tools.iter().map(|name| plain(name)).collect();
-    let mut result = json!({ "tools": tools, "nextCursor": next });
-    if next == "absent" {
-        result.as_object_mut().unwrap().remove("nextCursor");
-    }
-    let asked = asked.map_or(json!({}), |cursor| json!({ "cursor": cursor }));
-    vec![expect(json!({ "method": "tools/list", "params": asked })), send(json!({ "id": "$id", "result": result }))]
-}
-
-#[tokio::test(start_paused = true)]
-async fn c159_null_or_nothing_ends_the_walk() {
-    for era in ERAS {
-        for end in [json!(null), json!("absent")] {
-            let pages = [page(None, &["a"], json!("2")), page(Some("2"), &["b", "c"], end)].concat();
-            let (client, peer) = connected(era, pages).await;
-            assert_eq!(names(&client.tools().await.unwrap()), ["a", "b", "c"]);
-            peer.done().await;
-            // The first page is asked for without a cursor, and not with null.
-            let first = &peer.received()[opening_length(era)];
-            assert_eq!(first["params"].get("cursor"), None, "{first}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn c159_the_empty_cursor_is_a_cursor() {
-    for era in ERAS {
-        let pages = [page(None, &["a"], json!("")), page(Some(""), &["b"], json!(null))].concat();
-        let (client, peer) = connected(era, pages).await;
-        assert_eq!(names(&client.tools().await.unwrap()), ["a", "b"]);
-        peer.done().await;
-        let pages = [
-            page(None, &["a"], json!(" x ")),
-            page(Some(" x "), &["b"], json!("")),
-            page(Some(""), &["c"], json!("größe\n")),
-            page(Some("größe\n"), &["d"], json!("absent")),
-        ];
-        let (client, _peer) = connected(era, pages.concat()).await;
-        assert_eq!(names(&client.tools().await.unwrap()), ["a", "b", "c", "d"]);
-    }
-}
-
 /// A server that answers each page with the same one, or goes round in circles, or never comes to an end.
 async fn endless(limits: Limits, next: impl Fn(usize) -> Value + Send + Sync + 'static) -> (Error, usize) {
     let asked = Arc::new(Mutex::new(0));
@@ -299,32 +178,6 @@ async fn c160_a_list_that_does_not_end_is_an_error_that_says_why() {
     assert_eq!((error.kind(), asked), (ErrorKind::ProtocolInvalid, Limits::default().max_pages));
 }
 
-/// As many pages as the limit allows are walked.
-#[tokio::test(start_paused = true)]
-async fn c160_the_last_page_may_be_the_last_one_allowed() {
-    for (pages, good) in [(3, true), (2, false)] {
-        let script =
-            [page(None, &["a"], json!("2")), page(Some("2"), &["b"], json!("3")), page(Some("3"), &["c"], json!(null))];
-        let peer = ScriptedPeer::new(modern().into_iter().chain(script.concat()));
-        let client = Client::builder(implementation!()).limits(Limits::default().max_pages(pages)).connect(peer);
-        assert_eq!(client.await.unwrap().tools().await.is_ok(), good, "{pages}");
-    }
-}
-
-/// A page that fails fails the walk, and no half list is taken for a whole one.
-#[tokio::test(start_paused = true)]
-async fn c160_a_page_that_fails_fails_the_list() {
-    let script = [
-        page(None, &["a"], json!("2")),
-        vec![
-            expect(json!({ "method": "tools/list", "params": { "cursor": "2" } })),
-            send(json!({ "id": "$id", "error": { "code": -32602, "message": "Invalid cursor" } })),
-        ],
-    ];
-    let (client, _peer) = connected(Era::Modern, script.concat()).await;
-    assert_eq!(client.tools().await.unwrap_err().kind(), ErrorKind::InvalidParams);
-}
-
 fn odd_names() -> Vec<String> {
     let mut names =
         ["a/b", "a.b", "a-b_c", "a b", "größe", "", " padded ", "a\nb", "名", "=?base64?QUJD?=", "\"", "\u{0}", "😀"]
@@ -332,35 +185,6 @@ fn odd_names() -> Vec<String> {
             .to_vec();
     names.extend([64, 128, 129, 1000].map(|length| "x".repeat(length)));
     names
-}
-
-#[tokio::test(start_paused = true)]
-async fn c162_any_name_is_listed_and_called_as_it_is() {
-    for era in ERAS {
-        let list: Vec<_> = odd_names().iter().map(|name| plain(name)).collect();
-        let calls = odd_names().into_iter().flat_map(|name| answers(&name, "b"));
-        let (client, peer) = connected(era, lists(json!(list)).into_iter().chain(calls)).await;
-        assert_eq!(names(&client.tools().await.unwrap()), odd_names());
-        for name in odd_names() {
-            assert_eq!(client.call::<String>(&name, ()).await.unwrap(), "b", "{name:?}");
-        }
-        peer.done().await;
-    }
-}
-
-#[tokio::test]
-async fn c162_over_http_any_name_is_called_as_it_is() {
-    let rule = |request: &Request| Answer::result(text(request.body["params"]["name"].as_str().unwrap()));
-    for era in ERAS {
-        let server = match era {
-            Era::Modern => HttpPeer::start(http::modern(rule)).await,
-            _ => HttpPeer::start(http::legacy("2025-11-25", rule)).await,
-        };
-        let client = soon(connect_in(era, Http::new(server.url()))).await.unwrap();
-        for name in odd_names() {
-            assert_eq!(soon(client.call::<String>(&name, ())).await.unwrap(), name);
-        }
-    }
 }
 
 /// Our own server and our own client: each name that the one registers, the other calls.

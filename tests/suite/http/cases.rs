@@ -35,7 +35,7 @@ fn run_file(text: &str) {
 }
 
 /// What panics fails alone, and the other cases still run.
-async fn or_panic(run: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+pub(crate) async fn or_panic(run: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(text.or_else(|| Some((*panic.downcast_ref::<&str>()?).to_owned())).unwrap_or_else(|| "a panic".to_owned()))

@@ -18,6 +18,7 @@ mod times;
 
 use std::net::SocketAddr;
 
+pub(crate) use cases::or_panic;
 use mcp_core::Server;
 use mcp_http::Routes;
 use mcp_test::HttpServer;

@@ -1,7 +1,6 @@
 //! A peer over HTTP/1.1, written by hand down to the bytes: servers in the wild do what no HTTP library would.
 
 use std::{
-    collections::VecDeque,
     fmt,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, oneshot},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -28,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
     /// The body as JSON; null where it is none.
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
     /// When it was there.
     pub(crate) at: Instant,
     /// Which of the connections it came on, counted from 0.
@@ -64,7 +65,12 @@ pub(crate) struct Answer {
     end: End,
     wait: Duration,
     hook: Option<Hook>,
+    /// Where the answer comes from, where it is not known yet.
+    later: Option<Later>,
 }
+
+/// An answer that somebody else gives.
+type Later = Arc<Mutex<Option<oneshot::Receiver<Answer>>>>;
 
 /// What is run right before an answer is written.
 #[derive(Clone)]
@@ -84,7 +90,7 @@ enum Piece {
     From(Source),
 }
 
-type Source = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>>;
+type Source = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Vec<u8>>>>;
 
 impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,6 +132,7 @@ impl Answer {
             end: End::Finish,
             wait: Duration::ZERO,
             hook: None,
+            later: None,
         };
         if media_type.is_empty() { answer } else { answer.header("content-type", media_type) }
     }
@@ -178,6 +185,11 @@ impl Answer {
     /// No answer: the connection stays open.
     pub(crate) fn silence() -> Self {
         Self { status: 0, end: End::Never, ..Self::status(0) }
+    }
+
+    /// What comes out of there; no answer, and a connection that stays open, where nothing does.
+    pub(crate) fn later(answer: oneshot::Receiver<Self>) -> Self {
+        Self { later: Some(Arc::new(Mutex::new(Some(answer)))), ..Self::silence() }
     }
 
     /// The same with a header.
@@ -264,16 +276,6 @@ impl HttpPeer {
         Self { address, log, accepting }
     }
 
-    /// A server that gives these answers, one after another, and after them status 500.
-    pub(crate) async fn script(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let answers = Mutex::new(answers.into_iter().collect::<VecDeque<_>>());
-        Self::start(move |_| {
-            let next = answers.lock().unwrap().pop_front();
-            next.unwrap_or_else(|| Answer::new(500, "text/plain", "the script is over"))
-        })
-        .await
-    }
-
     /// `http://127.0.0.1:PORT`.
     pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.address)
@@ -315,6 +317,15 @@ impl HttpPeer {
     pub(crate) async fn given_up(&self, method: &str) {
         let is_given_up = |log: &Log| log.given_up.lock().unwrap().iter().any(|request| request.method() == method);
         self.wait(&format!("{method} is given up"), is_given_up).await;
+    }
+
+    /// Waits until the client gave up the request of that id.
+    ///
+    /// # Panics
+    /// When it does not within 10 s.
+    pub(crate) async fn given_up_id(&self, id: &Value) {
+        let is_given_up = |log: &Log| log.given_up.lock().unwrap().iter().any(|request| request.body["id"] == *id);
+        self.wait(&format!("the request {id} is given up"), is_given_up).await;
     }
 
     /// Waits until the client gave up a GET.
@@ -442,9 +453,10 @@ async fn read(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Request> {
     while unread.len() < length {
         more(stream, unread).await?;
     }
-    let body: Vec<u8> = unread.drain(..length).collect();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Some(Request { verb, path, headers, body, at: Instant::now(), connection: 0 })
+    let bytes: Vec<u8> = unread.drain(..length).collect();
+    let (body, text) =
+        (serde_json::from_slice(&bytes).unwrap_or_default(), String::from_utf8_lossy(&bytes).into_owned());
+    Some(Request { verb, path, headers, body, text, at: Instant::now(), connection: 0 })
 }
 
 async fn more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<()> {
@@ -460,7 +472,14 @@ enum Outcome {
     GivenUp,
 }
 
-async fn write(stream: &mut TcpStream, request: &Request, answer: Answer) -> Outcome {
+async fn write(stream: &mut TcpStream, request: &Request, mut answer: Answer) -> Outcome {
+    let later = answer.later.take().and_then(|later| later.lock().unwrap().take());
+    if let Some(later) = later {
+        answer = tokio::select! {
+            answer = later => answer.unwrap_or_else(|_| Answer::silence()),
+            _ = idle(stream, Duration::from_secs(600)) => return Outcome::GivenUp,
+        };
+    }
     if !idle(stream, answer.wait).await {
         return Outcome::GivenUp;
     }
@@ -526,12 +545,12 @@ async fn speak(stream: &mut TcpStream, request: &Request, answer: &Answer) -> bo
 async fn pass_on(stream: &mut TcpStream, source: &Source) -> bool {
     let mut source = source.lock().await;
     loop {
-        let text = tokio::select! {
-            text = source.recv() => text,
+        let bytes = tokio::select! {
+            bytes = source.recv() => bytes,
             _ = idle(stream, Duration::from_secs(600)) => return false,
         };
-        let Some(text) = text else { return true };
-        if stream.write_all(&chunks(text.as_bytes(), &Cut::Nowhere)).await.is_err() {
+        let Some(bytes) = bytes else { return true };
+        if stream.write_all(&chunks(&bytes, &Cut::Nowhere)).await.is_err() {
             return false;
         }
     }

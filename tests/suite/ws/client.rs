@@ -27,7 +27,12 @@ pub(super) async fn peer<F: Future<Output = ()> + Send + 'static>(
 /// Reads the upgrade and switches, with `extra` header lines.
 pub(super) async fn switch(peer: &mut Peer, extra: &str) {
     let head = peer.head().await.expect("an upgrade");
-    let key = header(&head, "sec-websocket-key").unwrap();
+    switched(peer, &head, extra).await;
+}
+
+/// Switches, as that upgrade asks.
+pub(crate) async fn switched(peer: &mut Peer, head: &[String], extra: &str) {
+    let key = header(head, "sec-websocket-key").unwrap();
     let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
     peer.write(format!(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -175,33 +180,6 @@ async fn a_switch_that_breaks_the_rules_is_no_websocket() {
     }
 }
 
-#[tokio::test]
-async fn c107_a_server_may_pick_our_subprotocol_or_none_and_no_other() {
-    for (picked, works) in [("mcp", true), ("", true), ("bar", false)] {
-        let url = peer(move |mut peer| async move {
-            let offers = String::from_utf8_lossy(&peer.peek().await).contains("Sec-WebSocket-Protocol: mcp");
-            let picks = !picked.is_empty() && offers;
-            switch(&mut peer, &if picks { format!("Sec-WebSocket-Protocol: {picked}\r\n") } else { String::new() })
-                .await;
-            let Some(probe) = peer.next().await else { return };
-            let id = probe.json()["id"].clone();
-            peer.say(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{DISCOVERED}}}"#)).await;
-            answer(&mut peer, "b").await;
-        })
-        .await;
-        match connect(&url).await {
-            Ok(client) => {
-                assert!(works, "{picked}");
-                assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-            }
-            Err(error) => {
-                assert!(!works, "{picked}: {error:?}");
-                assert_eq!(error.kind(), ErrorKind::ProtocolInvalid);
-            }
-        }
-    }
-}
-
 /// The peer says what was wrong, and the call that did it is not sent again.
 #[tokio::test]
 async fn c110_a_message_that_is_too_large_for_the_server_fails_and_is_not_sent_again() {
@@ -230,25 +208,6 @@ async fn c110_a_message_that_is_too_large_for_the_server_fails_and_is_not_sent_a
 }
 
 #[tokio::test]
-async fn c113_a_call_on_a_connection_that_ends_fails_at_once() {
-    let url = peer(|mut peer| async move {
-        modern(&mut peer).await;
-        answer(&mut peer, "b").await;
-        peer.send(true, CLOSE, 1001u16.to_be_bytes()).await;
-        while peer.next().await.is_some() {}
-    })
-    .await;
-    let client = connect(&url).await.unwrap();
-    assert_eq!(client.call::<String>("a", ()).await.unwrap(), "b");
-    // While it closes, and after.
-    for _ in 0..3 {
-        let error = soon("the call", client.call::<String>("a", ())).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-#[tokio::test]
 async fn c114_pending_calls_fail_when_the_connection_is_cut() {
     let url = peer(|mut peer| async move {
         modern(&mut peer).await;
@@ -268,97 +227,6 @@ async fn c114_pending_calls_fail_when_the_connection_is_cut() {
         assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error:?}");
     }
     assert!(start.elapsed() < Duration::from_secs(1));
-}
-
-/// What the server may not send ends the connection, with the code that says so, and pending calls with it.
-#[tokio::test]
-async fn what_is_no_text_from_the_server_is_closed_with_its_code() {
-    for (opcode, payload, code) in
-        [(BINARY, vec![b'x'], 1003), (TEXT, vec![0xff], 1007), (TEXT, vec![b' '; 2000], 1009), (3, vec![], 1002)]
-    {
-        let (told, heard) = tokio::sync::oneshot::channel();
-        let told = Arc::new(std::sync::Mutex::new(Some(told)));
-        let url = peer(move |mut peer| {
-            let (payload, told) = (payload.clone(), told.clone());
-            async move {
-                modern(&mut peer).await;
-                peer.next().await.unwrap();
-                peer.send(true, opcode, &payload).await;
-                let mut last = None;
-                while let Some(frame) = peer.next().await {
-                    last = Some(frame);
-                }
-                let told = told.lock().unwrap().take();
-                told.map(|told| told.send(last));
-            }
-        })
-        .await;
-        let limits = Limits::default().message_bytes(1000);
-        let client = Client::builder(implementation!()).limits(limits).connect(Ws::new(&url)).await.unwrap();
-        let error = soon("the call", client.call::<String>("a", ())).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error:?}");
-        assert_eq!(soon("the close frame", heard).await.unwrap().unwrap().code(), code);
-    }
-}
-
-/// A message may come in pieces, cut within a character, with pings between them that are answered at once.
-#[tokio::test]
-async fn c111_a_message_of_the_servers_may_come_in_pieces_with_pings_between() {
-    let url = peer(|mut peer| async move {
-        modern(&mut peer).await;
-        let call = peer.hear().await;
-        let answer =
-            json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "content": [{ "type": "text", "text": "€😀" }] } });
-        let answer = answer.to_string();
-        let within = answer.find('€').unwrap() + 1;
-        peer.send(false, TEXT, &answer.as_bytes()[..within]).await;
-        peer.send(true, PING, b"1").await;
-        assert_eq!(peer.next().await.unwrap(), Frame { opcode: PONG, payload: b"1".to_vec() });
-        peer.send(false, CONTINUED, b"").await;
-        peer.send(true, PING, b"2").await;
-        assert_eq!(peer.next().await.unwrap(), Frame { opcode: PONG, payload: b"2".to_vec() });
-        peer.send(true, CONTINUED, &answer.as_bytes()[within..]).await;
-        while peer.next().await.is_some() {}
-    })
-    .await;
-    let client = connect(&url).await.unwrap();
-    assert_eq!(soon("the call", client.call::<String>("a", ())).await.unwrap(), "€😀");
-}
-
-/// Pieces that do not belong together are no message, and too many of them are too much.
-#[tokio::test]
-async fn c111_pieces_that_do_not_belong_together_end_the_connection() {
-    let piece = || vec![b' '; 400];
-    for (frames, code) in [
-        (vec![(false, TEXT, piece()), (true, TEXT, piece())], 1002),
-        (vec![(true, CONTINUED, piece())], 1002),
-        (vec![(false, TEXT, piece()), (false, CONTINUED, piece()), (false, CONTINUED, piece())], 1009),
-    ] {
-        let (told, heard) = tokio::sync::oneshot::channel();
-        let told = Arc::new(std::sync::Mutex::new(Some(told)));
-        let url = peer(move |mut peer| {
-            let (frames, told) = (frames.clone(), told.clone());
-            async move {
-                modern(&mut peer).await;
-                peer.next().await.unwrap();
-                for (is_last, opcode, payload) in &frames {
-                    peer.send(*is_last, *opcode, payload).await;
-                }
-                let mut last = None;
-                while let Some(frame) = peer.next().await {
-                    last = Some(frame);
-                }
-                let told = told.lock().unwrap().take();
-                told.map(|told| told.send(last));
-            }
-        })
-        .await;
-        let limits = Limits::default().message_bytes(1000);
-        let client = Client::builder(implementation!()).limits(limits).connect(Ws::new(&url)).await.unwrap();
-        let error = soon("the call", client.call::<String>("a", ())).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error:?}");
-        assert_eq!(soon("the close frame", heard).await.unwrap().unwrap().code(), code);
-    }
 }
 
 /// A server that pings is answered, whether or not anything is called.

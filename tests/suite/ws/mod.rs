@@ -8,6 +8,8 @@ mod server;
 mod subprotocols;
 mod tls;
 
+pub(crate) use client::switched;
+
 use std::{io, net::SocketAddr, time::Duration};
 
 use bytes::BytesMut;
@@ -28,18 +30,18 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what}: nothing came in {PATIENCE:?}"))
 }
 
-const TEXT: u8 = 1;
+pub(crate) const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 const CONTINUED: u8 = 0;
-const CLOSE: u8 = 8;
+pub(crate) const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
 /// A frame as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Frame {
-    opcode: u8,
-    payload: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) opcode: u8,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Frame {
@@ -63,7 +65,7 @@ impl Frame {
 
 /// One side of a connection, after the handshake or before it.
 #[derive(Debug)]
-struct Peer {
+pub(crate) struct Peer {
     stream: TcpStream,
     buffer: BytesMut,
     /// Whether it is a client, whose frames are masked.
@@ -71,12 +73,12 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(stream: TcpStream, masks: bool) -> Self {
+    pub(crate) fn new(stream: TcpStream, masks: bool) -> Self {
         stream.set_nodelay(true).unwrap();
         Self { stream, buffer: BytesMut::new(), masks }
     }
 
-    async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         soon("writing", self.stream.write_all(bytes.as_ref())).await.unwrap();
     }
 
@@ -106,7 +108,7 @@ impl Peer {
         out
     }
 
-    async fn send(&mut self, is_last: bool, opcode: u8, payload: impl AsRef<[u8]>) {
+    pub(crate) async fn send(&mut self, is_last: bool, opcode: u8, payload: impl AsRef<[u8]>) {
         let frame = self.frame(is_last, opcode, payload.as_ref());
         self.write(frame).await;
     }
@@ -140,7 +142,7 @@ impl Peer {
     }
 
     /// The next frame; none once the connection is closed. All frames of ours are whole messages.
-    async fn next(&mut self) -> Option<Frame> {
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
         let head = self.exactly(2).await?;
         assert_eq!(head[0] & 0xf0, 0x80, "a whole message without extensions");
         assert_eq!(head[1] & 0x80 != 0, !self.masks, "a client masks its frames, a server does not");
@@ -167,7 +169,7 @@ impl Peer {
     }
 
     /// The lines of a head, its end not among them; none once the connection is closed.
-    async fn head(&mut self) -> Option<Vec<String>> {
+    pub(crate) async fn head(&mut self) -> Option<Vec<String>> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = self.buffer.split_to(end + 4);
