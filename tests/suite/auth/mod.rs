@@ -1,6 +1,7 @@
 //! A client that logs in, against an MCP server and an authorization server.
 
 mod discovery;
+mod login;
 mod refresh;
 mod scopes;
 mod site;

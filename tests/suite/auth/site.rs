@@ -37,6 +37,8 @@ pub(super) struct Setup {
     pub(super) withheld: Vec<&'static str>,
     /// What the upgrade of a WebSocket needs.
     pub(super) of_socket: Option<&'static str>,
+    /// Who answers to have logged somebody in, where that is not the issuer; nobody says so where it is empty.
+    pub(super) answers_as: Option<&'static str>,
 }
 
 pub(super) const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -51,6 +53,7 @@ impl Default for Setup {
             explains: true,
             withheld: Vec::new(),
             of_socket: None,
+            answers_as: None,
         }
         .resource(&format!("{RESOURCE_METADATA}/mcp"), "{origin}/mcp", "{origin}")
         .issuer(SERVER_METADATA, "{origin}", json!({}))
@@ -279,7 +282,9 @@ impl Shared {
         });
         let mut back = url::Url::parse(&parameters["redirect_uri"]).unwrap();
         back.query_pairs_mut().append_pair("code", &code).append_pair("state", &parameters["state"]);
-        back.query_pairs_mut().extend_pairs(issuer.map(|issuer| ("iss", issuer)));
+        let said = self.setup.answers_as.map(|issuer| issuer.replace("{origin}", origin)).or(issuer);
+        let said = said.filter(|issuer| !issuer.is_empty());
+        back.query_pairs_mut().extend_pairs(said.map(|issuer| ("iss", issuer)));
         Response::builder().status(302).header(header::LOCATION, back.as_str()).body(Body::empty()).unwrap()
     }
 
