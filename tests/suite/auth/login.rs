@@ -1,6 +1,12 @@
 //! The user's part of it, and answers that are none.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use mcp_auth::{AuthError, ClientCredentials, OAuth, Url};
 use mcp_core::{Error, Limits};
@@ -67,9 +73,11 @@ async fn nobody_is_waited_for_longer_than_the_user_said() {
 async fn a_login_goes_on_when_the_call_that_began_it_has_ended() {
     let site = Site::start(Setup::default()).await;
     let comes = Arc::new(Notify::new());
-    let wakes = Arc::clone(&comes);
+    let (wakes, shown) = (Arc::clone(&comes), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&shown);
     let credentials = with_opener(move |url| {
         let comes = Arc::clone(&wakes);
+        counted.fetch_add(1, SeqCst);
         async move {
             comes.notified().await;
             reqwest::get(url).await.unwrap();
@@ -84,7 +92,7 @@ async fn a_login_goes_on_when_the_call_that_began_it_has_ended() {
     comes.notify_one();
     let client = over_http(&site, MODERN, &credentials).await.unwrap();
     assert_eq!(call(&client, "free").await.unwrap(), "free");
-    assert_eq!(site.consents().len(), 1);
+    assert_eq!((shown.load(SeqCst), site.consents().len()), (1, 1));
 }
 
 #[tokio::test]
