@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, in its helpers too")]
 
+mod auth;
 mod client;
 mod derive;
 mod duplex;

@@ -8,6 +8,9 @@
 mod auto;
 
 pub use auto::{connect_auto, connect_auto_with};
+/// Authorization: a client that logs in.
+#[cfg(feature = "auth")]
+pub use mcp_auth as auth;
 pub use mcp_core::*;
 /// Streamable HTTP, server and client.
 #[cfg(any(feature = "http-server", feature = "http-client"))]

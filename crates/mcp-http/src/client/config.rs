@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_core::{Blame, BoxFuture, Error, ErrorKind, Limits, client::IntoTransport};
+use mcp_core::{
+    Blame, BoxFuture, Error, ErrorKind, Limits,
+    client::{Credentials, IntoTransport},
+};
 use reqwest::{StatusCode, Url, redirect};
 
 use super::{
@@ -27,6 +30,7 @@ use crate::defaults::DEFAULT_CALLS_AT_ONCE;
 pub struct Http {
     url: String,
     headers: UserHeaders,
+    credentials: Option<Arc<dyn Credentials>>,
     client: Option<reqwest::Client>,
     calls: usize,
 }
@@ -35,7 +39,13 @@ impl Http {
     /// The server at `url`, which names its MCP endpoint. A user and a password in it are sent as `Authorization: Basic`,
     /// unless a [`header`](Self::header) of that name is given.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: UserHeaders::default(), client: None, calls: DEFAULT_CALLS_AT_ONCE }
+        Self {
+            url: url.into(),
+            headers: UserHeaders::default(),
+            credentials: None,
+            client: None,
+            calls: DEFAULT_CALLS_AT_ONCE,
+        }
     }
 
     /// Adds a header to every request. Headers that are the protocol's own (`Content-Type`, `Accept`, `Last-Event-ID`, all
@@ -70,6 +80,16 @@ impl Http {
     {
         let asked = move || -> BoxFuture<'static, Result<HeaderMap, Error>> { Box::pin(headers()) };
         self.headers.asked = Some(Arc::new(asked));
+        self
+    }
+
+    /// Asks `credentials` for headers before every request, and again, up to three times a request, where the server refuses
+    /// what they gave: with 401, or with 403 and a challenge. They take the place of other headers of the same name, and go
+    /// nowhere but to the server's own origin. `mcp-auth` has some that log in.
+    ///
+    /// A call waits meanwhile, and its time runs.
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Arc::new(credentials));
         self
     }
 
@@ -123,7 +143,8 @@ impl IntoTransport for Http {
             None => pooled()?,
         };
         let url = parse(&self.url)?;
-        let target = Target { client, url, headers: self.headers, limits: limits.clone() };
+        let target =
+            Target { client, url, headers: self.headers, credentials: self.credentials, limits: limits.clone() };
         Ok(HttpTransport::new(target, self.calls))
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use mcp_core::{
     BoxFuture, Era, Error, ErrorKind, Limits,
-    client::Outgoing,
+    client::{Credentials, MAX_REFUSALS, Outgoing, Refusal, Target as Asking},
     method::{Initialize, Method as _},
     shown,
 };
@@ -20,6 +20,7 @@ pub(super) struct Target {
     pub(super) client: reqwest::Client,
     pub(super) url: Url,
     pub(super) headers: UserHeaders,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) limits: Limits,
 }
 
@@ -72,13 +73,71 @@ impl Target {
         if refused::wants_credentials(&response) { Err(refused::refused(response).await) } else { Ok(response) }
     }
 
+    /// Sends a request, with better credentials where those that it had are refused.
     async fn carry(&self, method: Method, url: Url, own: HeaderMap, body: Bytes) -> Result<Response, Error> {
+        let Some(credentials) = &self.credentials else {
+            return self.carry_once(&method, &url, &own, HeaderMap::new(), &body).await;
+        };
+        let endpoint = bare(&self.url);
+        let bare = bare(&url);
+        let asking = Asking::new(&endpoint, method.as_str(), &bare);
+        let mut sent = credentials.headers(&asking, None).await?;
+        let mut before = 0;
+        loop {
+            let response = self.carry_once(&method, &url, &own, of_credentials(&sent)?, &body).await?;
+            // Whoever says farewell does not log in for it.
+            if !refused::wants_credentials(&response) || before == MAX_REFUSALS || method == Method::DELETE {
+                return Ok(response);
+            }
+            let (status, challenges) = (response.status().as_u16(), refused::challenges(&response));
+            drain(response);
+            let refusal = Refusal::new(status, &challenges, &sent).after(before);
+            let better = credentials.headers(&asking, Some(&refusal)).await;
+            sent = better.map_err(|error| error.with_status(status).with_challenges(challenges.clone()))?;
+            before += 1;
+        }
+    }
+
+    async fn carry_once(
+        &self,
+        method: &Method,
+        url: &Url,
+        own: &HeaderMap,
+        credentials: HeaderMap,
+        body: &Bytes,
+    ) -> Result<Response, Error> {
         let mut headers = self.headers.current().await?;
-        headers.extend(own);
-        let request = self.client.request(method, url).headers(headers);
-        let request = if body.is_empty() { request } else { request.body(body) };
+        headers.extend(credentials);
+        headers.extend(own.clone());
+        let request = self.client.request(method.clone(), url.clone()).headers(headers);
+        let request = if body.is_empty() { request } else { request.body(body.clone()) };
         request.send().await.map_err(|error| refused::failed("the request could not be sent", error))
     }
+}
+
+/// A URL without the user and the password in it, which are sent as a header.
+fn bare(url: &Url) -> String {
+    let mut url = url.clone();
+    // These cannot fail for a URL that has a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
+}
+
+fn of_credentials(given: &[(String, String)]) -> Result<HeaderMap, Error> {
+    let unfit = |error: http::Error| {
+        Error::caused(ErrorKind::InvalidParams, "what the credentials gave cannot be a header", error)
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| unfit(error.into()))?;
+        let mut value = HeaderValue::from_str(value).map_err(|error| unfit(error.into()))?;
+        value.set_sensitive(true);
+        if !is_the_protocols(&name) {
+            headers.append(name, value);
+        }
+    }
+    Ok(headers)
 }
 
 /// Specification: *Streamable HTTP, Request Metadata*.

@@ -1,11 +1,13 @@
 //! How a socket comes about, from the name of the server to the first words on it.
 
-#[cfg(feature = "tls")]
-use std::sync::Arc;
-use std::{fmt, future::poll_fn, time::Duration};
+use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderValue, Request, Response, header};
-use mcp_core::{Blame, Error, ErrorKind, Limits, shown};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
+use mcp_core::{
+    Blame, Error, ErrorKind, Limits,
+    client::{Credentials, MAX_REFUSALS, Refusal, Target},
+    shown,
+};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
     MaybeTlsStream,
@@ -33,6 +35,7 @@ pub(crate) type Line = MaybeTlsStream<Counted<TcpStream>>;
 pub(super) struct Dial {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// The subprotocol with a token in it, a secret.
     pub(super) auth: Option<String>,
     pub(super) resumes: bool,
@@ -73,12 +76,47 @@ impl Dial {
     }
 
     async fn socket(&self) -> Result<(Link<Line>, Picked), Error> {
-        match self.upgrade(Some(&self.offers())).await {
+        let Some(credentials) = &self.credentials else { return self.socket_with(&self.headers).await };
+        let target = Target::new(self.url.as_str(), "GET", self.url.as_str());
+        let mut sent = credentials.headers(&target, None).await?;
+        let mut before = 0;
+        loop {
+            let error = match self.socket_with(&self.headers_with(&sent)?).await {
+                Err(error) if wants_credentials(&error) && before < MAX_REFUSALS => error,
+                outcome => return outcome,
+            };
+            let status = error.status().unwrap_or_default();
+            let refusal = Refusal::new(status, error.challenges(), &sent).after(before);
+            let better = credentials.headers(&target, Some(&refusal)).await;
+            sent = better.map_err(|own| own.with_status(status).with_challenges(error.challenges().to_vec()))?;
+            before += 1;
+        }
+    }
+
+    /// The user's headers, and what the credentials gave.
+    fn headers_with(&self, given: &[(String, String)]) -> Result<HeaderMap, Error> {
+        let unfit = |error: http::Error| {
+            Error::caused(ErrorKind::InvalidParams, "what the credentials gave cannot be a header", error)
+        };
+        let mut more = HeaderMap::new();
+        for (name, value) in given {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| unfit(error.into()))?;
+            let mut value = HeaderValue::from_str(value).map_err(|error| unfit(error.into()))?;
+            value.set_sensitive(true);
+            more.append(name, value);
+        }
+        let mut headers = self.headers.clone();
+        headers.extend(more);
+        Ok(headers)
+    }
+
+    async fn socket_with(&self, headers: &HeaderMap) -> Result<(Link<Line>, Picked), Error> {
+        match self.upgrade(Some(&self.offers()), headers).await {
             // To browsers that is no subprotocol and no failure; the library that we use takes it for one.
             Err(WsError::Protocol(ProtocolError::SecWebSocketSubProtocolError(SubProtocolError::NoSubProtocol)))
                 if self.auth.is_none() =>
             {
-                Ok((self.upgrade(None).await.map_err(failed)?.0, Picked::Plain))
+                Ok((self.upgrade(None, headers).await.map_err(failed)?.0, Picked::Plain))
             }
             Err(error) => Err(failed(error)),
             Ok((link, picked)) => match picked.as_ref().map(HeaderValue::as_bytes) {
@@ -97,11 +135,15 @@ impl Dial {
         resume.into_iter().chain([SUBPROTOCOL]).chain(self.auth.as_deref()).collect::<Vec<_>>().join(", ")
     }
 
-    async fn upgrade(&self, offers: Option<&str>) -> Result<(Link<Line>, Option<HeaderValue>), WsError> {
+    async fn upgrade(
+        &self,
+        offers: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<(Link<Line>, Option<HeaderValue>), WsError> {
         let stream = TcpStream::connect(self.address()?).await?;
         stream.set_nodelay(true)?;
         let (stream, traffic) = Counted::new(stream);
-        let (request, config) = (self.request(offers)?, config(self.limits.message_bytes));
+        let (request, config) = (self.request(offers, headers)?, config(self.limits.message_bytes));
         #[cfg(feature = "tls")]
         let (stream, response) = {
             let tls = tokio_tungstenite::Connector::Rustls(self.tls.clone().map_or_else(of_the_web, Ok)?);
@@ -123,7 +165,7 @@ impl Dial {
         Ok((host.trim_start_matches('[').trim_end_matches(']'), port))
     }
 
-    fn request(&self, offers: Option<&str>) -> Result<Request<()>, WsError> {
+    fn request(&self, offers: Option<&str>, users: &HeaderMap) -> Result<Request<()>, WsError> {
         let mut request = Request::get(self.url.as_str()).body(())?;
         let headers = request.headers_mut();
         let host = self.url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
@@ -137,7 +179,7 @@ impl Dial {
             offers.set_sensitive(self.auth.is_some());
             headers.insert(header::SEC_WEBSOCKET_PROTOCOL, offers);
         }
-        headers.extend(self.headers.clone());
+        headers.extend(users.clone());
         Ok(request)
     }
 }
@@ -151,6 +193,15 @@ async fn greet(link: &mut Link<Line>, hello: &Hello) -> Result<Hello, Error> {
     poll_fn(|cx| link.poll_flush(cx)).await.map_err(ended)?;
     let text = poll_fn(|cx| link.poll_text(cx)).await.map_err(ended)?;
     Hello::parse(&text).map_err(|Broken(why)| Error::new(ErrorKind::ProtocolInvalid, why).blaming(Blame::Peer))
+}
+
+/// Whether the server wants credentials, or better ones.
+fn wants_credentials(error: &Error) -> bool {
+    match error.status() {
+        Some(401) => true,
+        Some(403) => !error.challenges().is_empty(),
+        _ => false,
+    }
 }
 
 fn failed(error: WsError) -> Error {

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_core::{
     BoxFuture, Error, ErrorKind, Limits,
-    client::{Backoff, Connector, Duplex, IntoTransport},
+    client::{Backoff, Connector, Credentials, Duplex, IntoTransport},
 };
 use url::Url;
 
@@ -39,6 +39,7 @@ use crate::{
 pub struct Ws {
     url: String,
     headers: HeaderMap,
+    credentials: Option<Arc<dyn Credentials>>,
     /// A secret.
     token: Option<String>,
     keep_alive: KeepAlive,
@@ -56,6 +57,7 @@ impl Ws {
         Self {
             url: url.into(),
             headers: HeaderMap::new(),
+            credentials: None,
             token: None,
             keep_alive: KeepAlive::OfLimits,
             reconnect: None,
@@ -70,6 +72,14 @@ impl Ws {
         // It may be a credential, which no debug output shall show.
         value.set_sensitive(true);
         self.headers.append(name, value);
+        self
+    }
+
+    /// Asks `credentials` for headers before every upgrade, and again, up to three times, where the server refuses what they
+    /// gave: with 401, or with 403 and a challenge. They take the place of a [`header`](Self::header) of the same name.
+    /// `mcp-auth` has some that log in.
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Arc::new(credentials));
         self
     }
 
@@ -143,6 +153,7 @@ impl IntoTransport for Ws {
         let dial = Dial {
             url: parse(&self.url)?,
             headers: self.headers,
+            credentials: self.credentials,
             auth: self.token.as_deref().map(auth).transpose()?,
             resumes: self.resume.is_some(),
             keep_alive,

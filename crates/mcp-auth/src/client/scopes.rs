@@ -1,0 +1,65 @@
+//! Which scopes a login asks for.
+//!
+//! Specification: *Authorization, Scope Selection Strategy*; *Step-Up Authorization Flow*.
+
+use std::collections::HashSet;
+
+use super::{discovery::Discovered, error::AuthError};
+use crate::challenge::Wanted;
+
+/// How many scopes are kept; a server that names ever new ones would fill the memory and the user's time.
+const MOST: usize = 256;
+
+/// The scopes of one resource, which only grow, and those that the user was asked for because a call needed them.
+#[derive(Debug, Default)]
+pub(super) struct Scopes {
+    wanted: Vec<String>,
+    asked: HashSet<String>,
+}
+
+/// What a login asks for that the protocol does not count among the needs of a resource.
+const OFFLINE_ACCESS: &str = "offline_access";
+
+impl Scopes {
+    /// Remembers scopes that a login was made with.
+    pub(super) fn add(&mut self, scopes: &[String]) {
+        for scope in scopes {
+            if self.wanted.len() < MOST && !self.wanted.contains(scope) {
+                self.wanted.push(scope.clone());
+            }
+        }
+    }
+
+    /// Takes up what a server said that a good token lacks.
+    ///
+    /// # Errors
+    /// When the user was asked for all of it before.
+    pub(super) fn step_up(&mut self, wanted: &Wanted, held: &[String], found: &Discovered) -> Result<(), AuthError> {
+        let needed = wanted.scopes.as_ref().unwrap_or(&found.scopes);
+        let missing: Vec<_> = needed.iter().filter(|scope| !held.contains(scope)).cloned().collect();
+        let is_new = missing.iter().any(|scope| !self.asked.contains(scope));
+        if !is_new || self.asked.len() + missing.len() > MOST {
+            let missing = if missing.is_empty() { needed.clone() } else { missing };
+            return Err(AuthError::InsufficientScope { missing });
+        }
+        self.add(held);
+        self.add(&missing);
+        self.asked.extend(missing);
+        Ok(())
+    }
+
+    /// What a login because of `wanted` asks for: what the server wants, or else all that it knows, beside what was asked for
+    /// before.
+    pub(super) fn of_login(&mut self, wanted: &Wanted, found: &Discovered) -> Vec<String> {
+        let first = wanted.scopes.as_ref().unwrap_or(&found.scopes).clone();
+        if self.wanted.is_empty() || wanted.scopes.is_some() {
+            self.add(&first);
+        }
+        let mut scopes = self.wanted.clone();
+        let offers = found.server.scopes_supported.iter().any(|scope| scope == OFFLINE_ACCESS);
+        if offers && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+            scopes.push(OFFLINE_ACCESS.to_owned());
+        }
+        scopes
+    }
+}
