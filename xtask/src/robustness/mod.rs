@@ -57,6 +57,9 @@ pub(crate) fn run() -> Result {
         "--no-fail-fast",
     ]);
     let (functions, outcome) = functions(command.env(ROWS, &path))?;
+    if !path.exists() {
+        return outcome.and_then(|()| Err(Error::new("the tests told nothing of themselves")));
+    }
     let rows = rows::read(&path)?;
     let tests = by_number(&functions, &rows);
     page::write(&faults, &tests, &rows)?;

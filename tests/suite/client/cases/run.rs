@@ -53,7 +53,7 @@ impl<'a, S: Stage> Run<'a, S> {
         let words = Words::new(variant);
         Ok(Self {
             case,
-            words: stage.port().map_or(words.clone(), |port| words.port(port)),
+            words: stage.port().map_or(words.clone(), |port| words.with("port", port.to_string())),
             speaks: variant.speaks,
             wire,
             stage,
