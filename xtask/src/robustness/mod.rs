@@ -39,7 +39,9 @@ impl Tests {
 /// Runs the tests, writes the page, and fails where one of them did.
 pub(crate) fn run() -> Result {
     let faults = corpus::read()?;
-    let path = workspace::scratch()?.join("robustness.jsonl");
+    let folder = workspace::scratch()?;
+    std::fs::create_dir_all(&folder).doing(|| format!("creating {}", folder.display()))?;
+    let path = folder.join("robustness.jsonl");
     if path.exists() {
         std::fs::remove_file(&path).doing(|| format!("removing {}", path.display()))?;
     }
