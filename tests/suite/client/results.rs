@@ -168,14 +168,14 @@ async fn structured_content_comes_first_where_it_fits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_an_error_that_shows_a_bit_of_it() {
+async fn what_does_not_fit_is_an_error_that_says_what_was_wanted_and_shows_nothing_of_it() {
     let long = "seven".repeat(1000);
     for result in [texts(&["seven"]), texts(&[&long]), r#"{"structuredContent":{"seven":7}}"#.into()] {
         let error = value::<i64>(&result).await.unwrap_err();
         assert_eq!((error.kind(), error.blame()), (ErrorKind::ProtocolInvalid, Blame::Peer));
-        assert!(error.to_string().len() < 500, "{} bytes", error.to_string().len());
+        let words = error.to_string();
+        assert!(words.len() < 500 && words.contains("`i64`") && !words.contains("seven"), "{words}");
     }
-    assert!(value::<i64>(&texts(&["seven"])).await.unwrap_err().to_string().contains("seven"));
 }
 
 #[tokio::test(start_paused = true)]
