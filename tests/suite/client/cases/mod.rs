@@ -49,7 +49,7 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChan
 /// Runs every case of a file that can run that way; all that fail are told at once.
 ///
 /// `CASE=C005` runs only the cases whose title has that in it.
-fn run_file(file: &str, text: &str, name: &str) {
+fn run_file(text: &str, name: &str) {
     let cases = parse_client(text).unwrap_or_else(|why| panic!("{why}"));
     let (wanted, way) = (std::env::var("CASE").unwrap_or_default(), way(name));
     let (mut count, mut failures) = (0, Vec::new());
@@ -58,12 +58,11 @@ fn run_file(file: &str, text: &str, name: &str) {
         for variant in variants.iter().filter(|variant| runs_on(case, variant, name)) {
             count += 1;
             let outcome = runtime(way).block_on(or_panic(run(case, variant, way)));
+            report::case(&case.title, variant, name, outcome.is_ok());
             failures.extend(outcome.err().map(|why| format!("{} on {name}{variant} {why}", case.title)));
         }
     }
     assert!(count > 0 || !wanted.is_empty(), "no case runs on {name}");
-    let cells = [("file", file.to_owned()), ("wire", name.to_owned()), ("runs", count.to_string())];
-    report::row("Conversations with a client", cells);
     assert!(failures.is_empty(), "{} of {count} runs failed:\n\n{}\n", failures.len(), failures.join("\n\n"));
 }
 
@@ -187,7 +186,7 @@ mod files {
 
                 $(#[test]
                 fn $wire() {
-                    run_file(stringify!($file), TEXT, stringify!($wire));
+                    run_file(TEXT, stringify!($wire));
                 })*
             })*
         };
