@@ -1,4 +1,4 @@
-//! A network that does one thing wrong at any byte: who is answered, with what, and how often things are done.
+//! A network that does one thing wrong, at many places: who is answered, with what, and how often things are done.
 
 mod killed;
 mod proxy;
@@ -191,7 +191,7 @@ async fn hold(way: Way, revision: Revision) {
         let runs = stream::iter(plans.iter().map(one)).buffer_unordered(16);
         let failures: Vec<String> = runs.filter_map(std::future::ready).collect().await;
         let cells = [
-            ("fault", format!("{fault:?} at any byte")),
+            ("fault", format!("{fault:?}")),
             ("wire", format!("{}, {revision}", way.name())),
             ("tried", plans.len().to_string()),
             ("survived", (plans.len() - failures.len()).to_string()),
