@@ -76,7 +76,7 @@ impl Target {
     /// Sends a request, with better credentials where those that it had are refused.
     async fn carry(&self, method: Method, url: Url, own: HeaderMap, body: Bytes) -> Result<Response, Error> {
         let Some(credentials) = &self.credentials else {
-            return self.carry_once(&method, &url, &own, HeaderMap::new(), &body).await;
+            return self.carry_once(method, url, HeaderMap::new(), own, body).await;
         };
         let endpoint = bare(&self.url);
         let bare = bare(&url);
@@ -84,7 +84,8 @@ impl Target {
         let mut sent = credentials.headers(&asking, None).await?;
         let mut before = 0;
         loop {
-            let response = self.carry_once(&method, &url, &own, of_credentials(&sent)?, &body).await?;
+            let given = of_credentials(&sent)?;
+            let response = self.carry_once(method.clone(), url.clone(), given, own.clone(), body.clone()).await?;
             // Whoever says farewell does not log in for it.
             if !refused::wants_credentials(&response) || before == MAX_REFUSALS || method == Method::DELETE {
                 return Ok(response);
@@ -100,17 +101,17 @@ impl Target {
 
     async fn carry_once(
         &self,
-        method: &Method,
-        url: &Url,
-        own: &HeaderMap,
+        method: Method,
+        url: Url,
         credentials: HeaderMap,
-        body: &Bytes,
+        own: HeaderMap,
+        body: Bytes,
     ) -> Result<Response, Error> {
         let mut headers = self.headers.current().await?;
         headers.extend(credentials);
-        headers.extend(own.clone());
-        let request = self.client.request(method.clone(), url.clone()).headers(headers);
-        let request = if body.is_empty() { request } else { request.body(body.clone()) };
+        headers.extend(own);
+        let request = self.client.request(method, url).headers(headers);
+        let request = if body.is_empty() { request } else { request.body(body) };
         request.send().await.map_err(|error| refused::failed("the request could not be sent", error))
     }
 }
