@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tokio::io::AsyncBufReadExt as _;
 
 /// The program, built once from what the tests are built from.
 pub(crate) fn everything_server() -> &'static Path {
@@ -47,6 +48,17 @@ pub(crate) fn serving(args: &[&str]) -> Command {
     let mut command = Command::new(everything_server());
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The program, serving HTTP and WebSocket at `address` until it is dropped, and the URL that it says it listens at.
+pub(crate) async fn listening(address: &str) -> (tokio::process::Child, String) {
+    let mut command = tokio::process::Command::new(everything_server());
+    command.args(["http", "--listen", address]).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let stderr = tokio::io::BufReader::new(process.stderr.take().unwrap());
+    let said = stderr.lines().next_line().await.unwrap().unwrap();
+    let url = said.strip_prefix("listening on ").unwrap_or_else(|| panic!("{said}")).to_owned();
+    (process, url)
 }
 
 /// A process that does not outlive its test.

@@ -4,7 +4,6 @@
 
 use std::{
     collections::BTreeMap,
-    process::Stdio,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -22,17 +21,13 @@ use mcp_suite::{
     types::{ElicitParams, ElicitResult, NotificationFilter, TaskParams, UpdateTaskParams},
     ws::Ws,
 };
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
     http::Served,
     peer::memory::{close, rest, serve},
-    process::everything_server,
+    process::listening,
     ws::Served as WsServed,
 };
 
@@ -156,27 +151,17 @@ async fn whoever_gives_up_an_awaited_task_calls_it_off() {
     assert_eq!(task.wait().await.unwrap_err().kind(), ErrorKind::RequestCancelled);
 }
 
-/// The everything-server over HTTP as a process of its own, and where it is.
-async fn process() -> (Child, Http) {
-    let mut command = Command::new(everything_server());
-    command.args(["http", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut process = command.spawn().unwrap();
-    let said = BufReader::new(process.stderr.take().unwrap()).lines().next_line().await.unwrap().unwrap();
-    let url = said.strip_prefix("listening on ").unwrap_or_else(|| panic!("{said}"));
-    (process, Http::new(url))
-}
-
 /// Tasks that are kept in memory are gone with their process, and whoever comes back for one is told so.
 #[tokio::test]
 async fn a_server_that_was_killed_and_begins_anew_knows_no_old_tasks() {
-    let (mut old, http) = process().await;
-    let client = coming_back().0.connect(http).await.unwrap();
+    let (mut old, url) = listening("127.0.0.1:0").await;
+    let client = coming_back().0.connect(Http::new(url)).await.unwrap();
     let working = begun(&client, "slow_compute", json!({ "seconds": 600 })).await;
     let asking = begun(&client, "confirm_delete", json!({ "filename": "f" })).await;
     assert_eq!(soon(working.get()).await.unwrap().status, TaskStatus::Working);
     old.kill().await.unwrap();
-    let (_new, http) = process().await;
-    let client = coming_back().0.connect(http).await.unwrap();
+    let (_new, url) = listening("127.0.0.1:0").await;
+    let client = coming_back().0.connect(Http::new(url)).await.unwrap();
     for id in [working.id(), asking.id()] {
         let task = client.task(id);
         let answers = BTreeMap::from([("confirm".to_owned(), Raw::encode(&ElicitResult::decline()).unwrap())]);

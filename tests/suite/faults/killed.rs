@@ -1,7 +1,6 @@
 //! A server that is killed under load, and started again where it was.
 
 use std::{
-    process::Stdio,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
@@ -16,28 +15,17 @@ use mcp_http::Http;
 use mcp_stdio::Child;
 use mcp_ws::Ws;
 use serde_json::json;
-use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
-    process::Command,
-};
 
-use crate::{process::everything_server, report};
+use crate::{
+    process::{everything_server, listening},
+    report,
+};
 
 const CLIENTS: u64 = 8;
 const KILLS: usize = 3;
 /// How long it runs each time.
 const LIFE: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The server, listening at that address.
-async fn start(address: &str) -> (tokio::process::Child, String) {
-    let mut command = Command::new(everything_server());
-    command.args(["http", "--listen", address]).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut process = command.spawn().unwrap();
-    let said = BufReader::new(process.stderr.take().unwrap()).lines().next_line().await.unwrap().unwrap();
-    let url = said.strip_prefix("listening on http://").unwrap_or_else(|| panic!("{said}"));
-    (process, url.strip_suffix("/mcp").unwrap().to_owned())
-}
 
 /// What became of the calls.
 #[derive(Default)]
@@ -73,7 +61,8 @@ async fn call(client: Client, number: u64, over: &AtomicBool, counts: &Counts) {
 
 /// Clients that call all the time, over what `transport` makes of the server's address, while it is killed and comes back.
 async fn survive<T: IntoTransport>(wire: &str, revision: Revision, transport: impl Fn(&str) -> T) {
-    let (mut process, address) = start("127.0.0.1:0").await;
+    let (mut process, url) = listening("127.0.0.1:0").await;
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let (over, counts) = (AtomicBool::new(false), Counts::default());
     let limits = Limits::default().request_timeout(Duration::from_secs(5));
     let connect = |_| {
@@ -84,7 +73,7 @@ async fn survive<T: IntoTransport>(wire: &str, revision: Revision, transport: im
         for _ in 0..KILLS {
             tokio::time::sleep(LIFE).await;
             process.kill().await.unwrap();
-            process = start(&address).await.0;
+            process = listening(&address).await.0;
         }
         over.store(true, Ordering::Relaxed);
     };

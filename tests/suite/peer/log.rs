@@ -60,7 +60,8 @@ impl Subscriber for Listener {
     fn exit(&self, _: &span::Id) {}
 }
 
-struct Line(String);
+/// What an event says: its fields as ` name=value`.
+pub(crate) struct Line(pub(crate) String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
