@@ -4,13 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, in its helpers too")]
 
+#[path = "peer/log.rs"]
+#[allow(dead_code, reason = "warnings are the other binary's")]
+mod peer_log;
 #[path = "report.rs"]
 #[allow(dead_code, reason = "cases are the other binary's")]
 mod report;
 
 use std::{
     error::Error as _,
-    fmt::{Debug, Write as _},
+    fmt::Debug,
     sync::{Mutex, MutexGuard},
     time::Duration,
 };
@@ -38,11 +41,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
+use tracing::{Event, Metadata, Subscriber, span};
+
+use peer_log::Line;
 
 /// What every secret has in it, and nothing else has.
 const SECRET: &str = "s3cr3tZq";
@@ -93,14 +94,6 @@ impl Subscriber for Listener {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = write!(self.0, " {}={value:?}", field.name());
-    }
 }
 
 impl log::Log for Listener {
@@ -211,10 +204,10 @@ fn builder(revision: Revision) -> ClientBuilder {
         .on_elicit(|_: ElicitParams| async { ElicitResult::accept(json!({ "name": secret("answer") })) })
 }
 
-/// Connects and does all that can be done with the server, well and badly.
-async fn use_it(builder: ClientBuilder, transport: impl IntoTransport + Debug) {
+/// Connects and does all that can be done with the server, well and badly; whether it connected.
+async fn use_it(builder: ClientBuilder, transport: impl IntoTransport + Debug) -> bool {
     tell(format!("{transport:?} {builder:?}"));
-    let Some(client) = tell_error(builder.connect(transport).await) else { return };
+    let Some(client) = tell_error(builder.connect(transport).await) else { return false };
     tell(format!("{client:?}"));
     for tool in ["echo", "fail", "burst", "ask", "nobody"] {
         tell_error(client.call::<String>(tool, json!({ "text": secret("argument") })).await);
@@ -229,6 +222,7 @@ async fn use_it(builder: ClientBuilder, transport: impl IntoTransport + Debug) {
     tell_error(client.read_resource(&format!("y:{}", secret("uri"))).await);
     client.disconnect().await;
     tell_error(client.call::<String>("echo", json!({ "text": secret("argument") })).await);
+    true
 }
 
 fn token() -> HeaderValue {
@@ -248,7 +242,7 @@ fn with_secrets(url: &str) -> Http {
 }
 
 fn over_ws(url: &str) -> Ws {
-    let url = url.replace("http://", &format!("ws://{}:{}@", secret("user"), secret("password")));
+    let url = url.replace("http://", "ws://");
     Ws::new(format!("{url}?key={}", secret("query")))
         .header(HeaderName::from_static("x-api-key"), HeaderValue::try_from(secret("key")).unwrap())
         .header(header::AUTHORIZATION, token())
@@ -332,11 +326,12 @@ async fn no_secret_is_told() {
         let routes = Routes::new(server());
         tell(format!("{routes:?}"));
         let served = HttpServer::start_router(routes.into_router().layer(from_fn(authenticate))).await;
-        use_it(builder(revision), with_secrets(&served.url())).await;
+        assert!(use_it(builder(revision), with_secrets(&served.url())).await);
         let router = axum::Router::new().layer(WsLayer::new(server())).layer(from_fn(authenticate));
         let served = HttpServer::start_router(router).await;
-        use_it(builder(revision), over_ws(&served.url())).await;
-        use_it(builder(revision), Ws::new(served.url().replace("http", "ws")).subprotocol_auth(secret("token"))).await;
+        assert!(use_it(builder(revision), over_ws(&served.url())).await);
+        let with_token = over_ws(&served.url()).subprotocol_auth(secret("token"));
+        use_it(builder(revision), with_token).await;
     }
     look("headers, URLs, arguments, results, answers, resources, claims and keys, on HTTP and WebSocket", 6);
 
@@ -350,7 +345,9 @@ async fn no_secret_is_told() {
     use_it(builder(Revision::LATEST), over_ws("http://127.0.0.1:1/mcp")).await;
     use_it(builder(Revision::LATEST), with_secrets("http://no host/mcp")).await;
     use_it(builder(Revision::LATEST), over_ws("http://no host/mcp")).await;
-    look("headers and URLs, on HTTP and WebSocket, where the server refuses or breaks off", 3 * failures().len() + 4);
+    let own = format!("ws://{}:{}@127.0.0.1/mcp", secret("user"), secret("password"));
+    assert!(!use_it(builder(Revision::LATEST), Ws::new(own)).await, "a WebSocket takes no credentials in its URL");
+    look("headers and URLs, on HTTP and WebSocket, where the server refuses or breaks off", 3 * failures().len() + 5);
 
     let child = |program: &str| {
         Child::new(program).arg("-c").arg(format!("exit 3 # {}", secret("argument"))).env("KEY", secret("environment"))
