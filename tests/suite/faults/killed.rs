@@ -14,7 +14,7 @@ use mcp_core::{
 use mcp_http::Http;
 use mcp_stdio::Child;
 use mcp_ws::Ws;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     process::{everything_server, listening},
@@ -125,7 +125,11 @@ async fn a_client_outlives_a_child_that_is_killed() {
     for n in 0..KILLS as u64 {
         let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
         let pending = client.call::<String>("sleep", json!({ "ms": 60_000 }));
-        let kill = async { kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap() };
+        // A call that was not sent yet would wait for the next child, and be answered there.
+        let kill = async {
+            while client.call::<Value>("inflight", ()).await.unwrap()["running"] != 1 {}
+            kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        };
         let (pending, ()) = tokio::join!(pending, kill);
         let error = pending.unwrap_err();
         assert!([ErrorKind::TransportError, ErrorKind::TransportClosed].contains(&error.kind()), "{error:?}");
