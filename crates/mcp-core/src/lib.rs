@@ -29,6 +29,7 @@ pub const DEFAULT_PATH: &str = "/mcp";
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub mod client;
+mod contained;
 mod deadline;
 mod error;
 mod fault;
@@ -56,6 +57,7 @@ mod validate;
 mod wire;
 
 pub use client::{Client, ClientBuilder};
+pub use contained::{Panicked, contained};
 pub use error::{Blame, Error, ErrorKind, ToolError};
 pub use fault::{Fault, mcp_code};
 pub use head::{ProgressToken, meta_key};

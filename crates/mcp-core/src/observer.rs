@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +12,7 @@ use std::{
 use mcp_jsonrpc::{ByteString, RequestId};
 use tokio::time::Instant;
 
-use crate::{Error, ErrorKind, Exchange, Revision};
+use crate::{Error, ErrorKind, Exchange, Revision, contained::contained};
 
 /// Hears of what a server or a client does: for metrics, traces and audit logs.
 ///
@@ -183,7 +182,7 @@ impl Observers {
 
     fn tell(&self, tell: impl Fn(&dyn Observer)) {
         for observer in self.0.iter().flat_map(|observers| observers.iter()) {
-            if catch_unwind(AssertUnwindSafe(|| tell(&**observer))).is_err() {
+            if contained(|| tell(&**observer)).is_err() {
                 tracing::error!("an observer panicked");
             }
         }

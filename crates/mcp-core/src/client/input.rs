@@ -3,15 +3,16 @@
 //!
 //! Specification: *Elicitation; Sampling; Roots; Multi Round-Trip Requests*.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
-use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use mcp_jsonrpc::{ByteString, ErrorObject, Raw, code};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Blame, BoxFuture, Era, Error, ErrorKind, Limits, Revision,
     client::visits::Visits,
+    contained::Contained,
     mcp_code,
     method::question,
     types::{
@@ -71,8 +72,8 @@ impl Handlers {
 
     /// The answer to one question.
     pub(crate) async fn answer(&self, method: &str, params: Option<&Raw>, revision: Revision) -> Result<Raw, Error> {
-        let answering = AssertUnwindSafe(self.ask(method, params, revision)).catch_unwind();
-        answering.await.unwrap_or_else(|_| {
+        let answering = pin!(self.ask(method, params, revision));
+        Contained(answering).await.unwrap_or_else(|_| {
             let message = format!("the handler of `{method}` panicked");
             Err(Error::new(ErrorKind::HandlerFailed, message).blaming(Blame::Local))
         })

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, OnceLock},
 };
 
@@ -25,6 +24,7 @@ use crate::{
         renewal::WeakClient,
         transport::Lost,
     },
+    contained::contained,
     head::cancelled,
     method::{Method, Ping, notification},
     observer::{ConnectionEvent, Direction, Observed, Observers, Outcome, Role},
@@ -292,27 +292,27 @@ impl Hearing {
     fn log(&self, params: Option<&Raw>) {
         let message = params.and_then(|params| params.decode().ok());
         if let (Some(hear), Some(message)) = (&self.log, message) {
-            contained(|| hear(message));
+            tell(|| hear(message));
         }
     }
 
     fn other(&self, method: &str, params: Option<&Raw>) {
         match self.others.get(method) {
-            Some(hear) => contained(|| hear(params.cloned())),
+            Some(hear) => tell(|| hear(params.cloned())),
             None => tracing::debug!(method, "a notification was ignored"),
         }
     }
 
     fn elicited(&self, id: String) {
         if let Some(hear) = &self.elicited {
-            contained(|| hear(id));
+            tell(|| hear(id));
         }
     }
 }
 
 /// A panic of the user's must not end the task that answers the server.
-fn contained(hear: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(hear)).is_err() {
+fn tell(hear: impl FnOnce()) {
+    if contained(hear).is_err() {
         tracing::error!("what hears of a notification panicked");
     }
 }

@@ -2,17 +2,13 @@
 
 use std::{
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, CatchUnwind},
-};
+use futures_util::{FutureExt, future::BoxFuture};
 use mcp_jsonrpc::RequestId;
 use tokio::{task::unconstrained, time::Sleep};
 use tracing::Span;
@@ -21,6 +17,7 @@ use tracing::Span;
 use crate::server::log_layer;
 use crate::{
     Fault, Reply, Revision,
+    contained::{Contained, Panicked, contained},
     method::CoreMethod,
     server::{
         Core, Exchange, extension_methods,
@@ -39,9 +36,8 @@ pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
     #[cfg(not(feature = "log-layer"))]
     let span = Span::none();
     // Filters, introducers, and the handler on the way to its future: what the user wrote may panic.
-    let started = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| start(core, exchange))));
-    let started = started.unwrap_or_else(|_| Err(panicked()));
-    let state = started.unwrap_or_else(|fault| Running::Done(Some(Err(fault))));
+    let started = contained(|| span.in_scope(|| start(core, exchange)));
+    let state = started.map_err(panicked).flatten().unwrap_or_else(|fault| Running::Done(Some(Err(fault))));
     Call { id, revision, state, span }
 }
 
@@ -94,13 +90,11 @@ pub(crate) enum Running {
     /// Answered; taken once.
     Done(Option<Result<Body, Fault>>),
     /// A handler runs; its result is the method's already.
-    Handler { future: Unwinding, timeout: Option<Timeout>, exchange: Option<Box<Exchange>> },
+    Handler { future: Contained<Handling>, timeout: Option<Timeout>, exchange: Option<Box<Exchange>> },
 }
 
 /// A handler with all that its method does before and after it: one allocation a call.
 pub(crate) type Handling = BoxFuture<'static, Result<Body, Fault>>;
-
-pub(crate) type Unwinding = CatchUnwind<AssertUnwindSafe<Handling>>;
 
 /// How long a handler may run, and what it comes to then.
 pub(crate) struct Timeout {
@@ -125,7 +119,7 @@ impl Timeout {
 impl Running {
     /// A handler that is to run.
     pub(crate) fn new(timeout: Option<Timeout>, future: Handling) -> Self {
-        Self::Handler { future: unwinding(future), timeout, exchange: None }
+        Self::Handler { future: Contained(future), timeout, exchange: None }
     }
 
     /// One that may ask its client, and then be dropped with its questions as the answer; or become a task.
@@ -160,7 +154,7 @@ impl Running {
         let asked = exchange.as_deref().and_then(|exchange| ask(exchange, future, &mut polled, cx));
         let outcome = match (polled, asked, timeout) {
             (_, Some(asked), _) => asked,
-            (Poll::Ready(outcome), ..) => outcome.unwrap_or_else(|_| Err(panicked())),
+            (Poll::Ready(outcome), ..) => outcome.map_err(panicked).flatten(),
             (Poll::Pending, None, None) => return Poll::Pending,
             (Poll::Pending, None, Some(timeout)) => {
                 // A handler that never waits has used up its turn; its time is up all the same.
@@ -174,15 +168,15 @@ impl Running {
     /// Drops the handler's future, what it still holds with it: that may panic too.
     fn dispose(&mut self) -> Result<(), Fault> {
         let handler = std::mem::replace(self, Self::Done(None));
-        catch_unwind(AssertUnwindSafe(|| drop(handler))).map_err(|_| panicked())
+        contained(|| drop(handler)).map_err(panicked)
     }
 }
 
 /// Asks the client, where the handler waits for what only the client can say.
 fn ask(
     exchange: &Exchange,
-    future: &mut Unwinding,
-    polled: &mut Poll<<Unwinding as Future>::Output>,
+    future: &mut Contained<Handling>,
+    polled: &mut Poll<<Contained<Handling> as Future>::Output>,
     cx: &Context<'_>,
 ) -> Option<Result<Body, Fault>> {
     let replay = exchange.replay.as_ref()?;
@@ -193,20 +187,23 @@ fn ask(
     if has_failed && replay.asks_by_hand() {
         // It has returned, and waits from here on as one that asks in place does.
         *polled = Poll::Pending;
-        *future = unwinding(Box::pin(std::future::pending()));
+        *future = Contained(Box::pin(std::future::pending()));
     }
     let round = polled.is_pending().then(|| replay.end(cx)).flatten()?;
     Some(replay.ask_client(exchange, round))
 }
 
-fn unwinding(future: Handling) -> Unwinding {
-    AssertUnwindSafe(future).catch_unwind()
-}
-
-/// What a panic said may hold anything, so it goes no further than the process's own panic hook.
-pub(crate) fn panicked() -> Fault {
+/// What a panic of the user's is answered with.
+pub(crate) fn panicked(_: Panicked) -> Fault {
     tracing::error!("a handler or a layer panicked; its caller gets an internal error");
     Fault::Internal
+}
+
+/// A handler that is given up may panic as it goes, which must not end the connection.
+impl Drop for Call {
+    fn drop(&mut self) {
+        let _ = self.state.dispose();
+    }
 }
 
 impl Future for Call {

@@ -3,18 +3,17 @@
 use std::{
     convert::Infallible,
     future::Future,
-    panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures_util::FutureExt;
 use mcp_jsonrpc::RequestId;
 use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
     BoxFuture, Exchange, Fault, Reply, Revision,
+    contained::Contained,
     server::{Core, dispatch, dispatch::Call},
 };
 
@@ -81,7 +80,7 @@ impl Future for Dispatching {
     type Output = Result<Reply, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_unpin(cx).map(Ok)
+        Pin::new(&mut self.0).poll(cx).map(Ok)
     }
 }
 
@@ -118,10 +117,10 @@ impl Stack {
         let (id, revision) = (exchange.id.clone(), exchange.revision);
         let answer = service.clone().oneshot(exchange);
         Box::pin(async move {
-            match AssertUnwindSafe(answer).catch_unwind().await {
+            match Contained(pin!(answer)).await {
                 Ok(Ok(reply)) => reply,
                 Ok(Err(error)) => refused(&error, id, revision),
-                Err(_) => Reply::refusal(Some(id), revision, dispatch::panicked()),
+                Err(panicked) => Reply::refusal(Some(id), revision, dispatch::panicked(panicked)),
             }
         })
     }

@@ -3,11 +3,10 @@
 use std::{
     collections::VecDeque,
     io::Write as _,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
 };
 
-use mcp_core::shown;
+use mcp_core::{contained, shown};
 use mcp_jsonrpc::{Frame, LineDecoder};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -114,8 +113,7 @@ async fn drain(
         let line = String::from_utf8_lossy(&line);
         keep(kept, &line);
         tail.add(&line);
-        let heard = hear.map(|hear| catch_unwind(AssertUnwindSafe(|| hear(&line))));
-        if matches!(heard, Some(Err(_))) {
+        if hear.is_some_and(|hear| contained(|| hear(&line)).is_err()) {
             tracing::error!("what hears a child's stderr panicked");
         }
     };

@@ -10,7 +10,7 @@ mod run;
 use std::{
     collections::{HashMap, HashSet},
     future::pending,
-    panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, task::AtomicWaker};
+use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{ErrorObject, Raw, code};
 use tokio::{
     sync::{Notify, Semaphore},
@@ -33,6 +33,7 @@ pub(crate) use self::{
 };
 use crate::{
     Fault,
+    contained::Contained,
     hub::{Hub, Subject},
     lock::lock,
     store::{Replaced, TaskId, TaskRecord, TaskStore},
@@ -227,7 +228,7 @@ impl std::fmt::Debug for Tasks {
 
 /// One step of the store. One that hangs or panics has failed as well.
 async fn step<T>(step: impl Future<Output = Result<T, crate::Error>>) -> Result<T, Fault> {
-    match timeout(STEP, AssertUnwindSafe(step).catch_unwind()).await {
+    match timeout(STEP, Contained(pin!(step))).await {
         Ok(Ok(Ok(value))) => return Ok(value),
         Ok(Ok(Err(error))) => tracing::error!(?error, "the store of tasks fails"),
         Ok(Err(_)) => tracing::error!("the store of tasks panics"),

@@ -1,11 +1,6 @@
 //! A task that runs: it outlives the request that began it.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use mcp_jsonrpc::{ErrorObject, Raw, RequestId, code};
 use tokio::{runtime::Handle, sync::oneshot, task::JoinSet, time::sleep};
@@ -14,10 +9,11 @@ use tracing::Instrument;
 use super::{Live, Tasks, full, step};
 use crate::{
     Exchange, Fault, Principal, Reply, Revision, ToolError,
+    contained::{Contained, contained},
     lock::lock,
     server::{
         Core,
-        dispatch::{Timeout, Unwinding, panicked},
+        dispatch::{Handling, Timeout, panicked},
         modern::over,
         reply::{Body, ResultKind},
     },
@@ -28,7 +24,11 @@ use crate::{
 /// Has the handler of a call go on as a task; what the call is answered with.
 ///
 /// Specification: *Tasks extension, Task Creation*.
-pub(crate) async fn begin(exchange: Exchange, handler: Unwinding, timeout: Option<Timeout>) -> Result<Body, Fault> {
+pub(crate) async fn begin(
+    exchange: Exchange,
+    handler: Contained<Handling>,
+    timeout: Option<Timeout>,
+) -> Result<Body, Fault> {
     let (tell, told) = oneshot::channel();
     // In a task of its own: a client that leaves leaves none behind that is kept and does not run.
     let core = exchange.server.0.core.clone();
@@ -39,7 +39,7 @@ pub(crate) async fn begin(exchange: Exchange, handler: Unwinding, timeout: Optio
 async fn run(
     core: Arc<Core>,
     exchange: Exchange,
-    handler: Unwinding,
+    handler: Contained<Handling>,
     timeout: Option<Timeout>,
     tell: oneshot::Sender<Result<Body, Fault>>,
 ) {
@@ -155,7 +155,11 @@ fn introduction(id: TaskId, record: &TaskRecord) -> Result<Body, Fault> {
 }
 
 /// What the handler comes to; dropping it may panic too.
-async fn finished(mut handler: Unwinding, timeout: Option<Timeout>, revision: Revision) -> Result<Body, Fault> {
+async fn finished(
+    mut handler: Contained<Handling>,
+    timeout: Option<Timeout>,
+    revision: Revision,
+) -> Result<Body, Fault> {
     let outcome = match timeout {
         None => (&mut handler).await,
         Some(Timeout { mut sleep, expired, after }) => tokio::select! {
@@ -164,8 +168,7 @@ async fn finished(mut handler: Unwinding, timeout: Option<Timeout>, revision: Re
             () = pin!(&mut sleep) => Ok(expired(after, revision)),
         },
     };
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(handler)));
-    if dropped.is_err() { Err(panicked()) } else { outcome.unwrap_or_else(|_| Err(panicked())) }
+    contained(|| drop(handler)).and(outcome).map_err(panicked).flatten()
 }
 
 /// The result of the call as it would have been answered, or the error.
