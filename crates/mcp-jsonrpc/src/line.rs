@@ -1,5 +1,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::scan::is_blank;
+
 /// Cuts a byte stream into lines, with a cap on each.
 ///
 /// Fill [`buffer`](Self::buffer), then take frames with [`next_frame`](Self::next_frame) until there is none; at the end of
@@ -78,7 +80,7 @@ impl LineDecoder {
     fn judge(&self, line: BytesMut) -> Option<Frame> {
         if line.len() > self.max {
             Some(Frame::TooLong(start_of(&line)))
-        } else if line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii().is_empty() {
+        } else if line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).iter().all(|byte| is_blank(*byte)) {
             None
         } else {
             Some(Frame::Line(line.freeze()))
@@ -91,6 +93,10 @@ impl LineDecoder {
         // One byte more may be the CR of a line that just fits.
         if self.skipping || self.buffer.len() > self.max + 1 {
             let news = (!self.skipping).then(|| Frame::TooLong(start_of(&self.buffer)));
+            if news.is_some() {
+                // However long it goes on, and the connection after it, the memory of its start is not kept.
+                self.buffer = BytesMut::new();
+            }
             self.skipping = true;
             self.buffer.clear();
             self.scanned = 0;
@@ -165,8 +171,8 @@ mod tests {
 
     #[test]
     fn line_ends_blank_lines_and_a_last_line_without_newline() {
-        let stream = b"a\r\n\n \t\r\nb\nc\rd\ne";
-        assert_eq!(frames(8, &[stream]), [line("a"), line("b"), line("c\rd"), line("e")]);
+        let stream = b"a\r\n\n \t\r\nb\nc\rd\n\x0c\ne";
+        assert_eq!(frames(8, &[stream]), [line("a"), line("b"), line("c\rd"), line("\x0c"), line("e")]);
     }
 
     #[test]
@@ -182,6 +188,14 @@ mod tests {
         assert_eq!(frames(4, &[b"1234\r\n12345\n1234"]), [line("1234"), too_long("12345"), line("1234")]);
         assert_eq!(frames(4, &[b"1234", b"\r", b"\n"]), [line("1234")]);
         assert_eq!(frames(4, &[b"1234", b"5"]), [too_long("12345")]);
+    }
+
+    #[test]
+    fn what_is_too_long_leaves_no_memory_behind() {
+        let mut decoder = LineDecoder::new(1 << 20);
+        decoder.buffer().extend_from_slice(&vec![b'a'; (1 << 20) + 2]);
+        assert!(matches!(decoder.next_frame(), Some(Frame::TooLong(_))));
+        assert_eq!(decoder.buffer().capacity(), 0);
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn space(&mut self) {
-        while self.take_next(|next| matches!(next, b' ' | b'\n' | b'\t' | b'\r')) {}
+        while self.take_next(is_blank) {}
     }
 
     fn next(&mut self) -> Result<u8, NotJson> {
@@ -207,6 +207,11 @@ impl<'a> Scanner<'a> {
             _ => false,
         }
     }
+}
+
+/// Whether this is white space of JSON, which has fewer kinds of it than ASCII.
+pub(crate) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r')
 }
 
 /// What holds other values.

@@ -10,14 +10,16 @@ use std::{
 };
 
 use axum::{
+    BoxError,
     body::{Body, HttpBody},
     response::Response,
 };
+use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, poll_immediate};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcp_core::{Arrival, BoxFuture, Era, Exchange, Limits, Reply, Revision, server::Peer};
-use mcp_jsonrpc::{Bytes, Inbound, Malformed, Message};
+use mcp_jsonrpc::{Inbound, Malformed, Message};
 use tokio::time::{error::Elapsed, timeout};
 
 use crate::{
@@ -164,8 +166,8 @@ pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> R
         }
         return Err(Refusal::TooLarge(most));
     }
-    match in_time(patience, Limited::new(&mut body, most).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+    match in_time(patience, joined(Limited::new(&mut body, most))).await {
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             linger(body, most).await;
             Err(Refusal::TooLarge(most))
@@ -173,6 +175,23 @@ pub(super) async fn read(mut body: Body, limits: &Limits, asks_first: bool) -> R
         Ok(Err(_)) => Err(Refusal::BrokenOff),
         Err(_) => Err(Refusal::TooSlow),
     }
+}
+
+/// A body of one part, as most are, stays the bytes it came in. Of more, none is kept beside what they make together: a
+/// part may be one byte, and would hold far more.
+async fn joined(mut body: Limited<&mut Body>) -> Result<Bytes, BoxError> {
+    let mut whole = BytesMut::new();
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let Some(part) = frame?.into_data().ok().filter(|part| !part.is_empty()) else { continue };
+        if first.is_empty() && whole.is_empty() {
+            first = part;
+        } else {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+            whole.extend_from_slice(&part);
+        }
+    }
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// What `work` comes to within `patience`. No timer is made for what is there at once, as most bodies are.
@@ -197,4 +216,60 @@ pub(super) fn accepted() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A byte of a body, counted for as long as its memory is kept.
+    struct Part(u8, Arc<AtomicUsize>);
+
+    impl Part {
+        fn new(byte: u8, kept: &Arc<AtomicUsize>) -> Bytes {
+            kept.fetch_add(1, Ordering::Relaxed);
+            Bytes::from_owner(Self(byte, kept.clone()))
+        }
+    }
+
+    impl AsRef<[u8]> for Part {
+        fn as_ref(&self) -> &[u8] {
+            std::slice::from_ref(&self.0)
+        }
+    }
+
+    impl Drop for Part {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_parts_of_a_body_are_not_kept_beside_it() {
+        let kept = Arc::new(AtomicUsize::new(0));
+        let of_parts = kept.clone();
+        let parts = stream::iter((0..1000usize).map(move |at| {
+            assert!(of_parts.load(Ordering::Relaxed) <= 1, "at part {at}");
+            Ok::<_, BoxError>(Part::new(b'a' + u8::try_from(at % 26).unwrap(), &of_parts))
+        }));
+        let body = read(Body::from_stream(parts), &Limits::default(), false).await.unwrap();
+        assert_eq!((body.len(), &body[..3], &body[997..]), (1000, &b"abc"[..], &b"jkl"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_body_of_one_part_is_not_copied() {
+        let part = Bytes::from_static(b"whole");
+        for others in [vec![], vec![Bytes::new()]] {
+            let parts = [vec![part.clone()], others].concat().into_iter().map(Ok::<_, BoxError>);
+            let body = read(Body::from_stream(stream::iter(parts)), &Limits::default(), false).await.unwrap();
+            assert_eq!((&*body, body.as_ptr() == part.as_ptr()), (&b"whole"[..], true));
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub fn decode(frame: Bytes, limits: &DecodeLimits) -> Inbound {
     let Ok(text) = ByteString::try_from(frame) else {
         return Inbound::Malformed(not_json("it is not UTF-8"));
     };
-    let json = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_ascii();
+    let json = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_matches([' ', '\t', '\n', '\r']);
     let single = Decoder { text: &text, limits };
     match json.as_bytes().first() {
         Some(b'{') => match single.message(json) {

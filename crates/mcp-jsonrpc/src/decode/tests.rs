@@ -152,6 +152,16 @@ fn a_byte_order_mark_is_skipped() {
 }
 
 #[test]
+fn what_json_does_not_take_for_white_space_is_none() {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    one(format!(" \t\r\n{ping}\n"));
+    for blank in ["\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2028}", "\u{3000}"] {
+        assert_eq!(refused(format!("{blank}{ping}")).0, code::PARSE_ERROR, "{blank:?} in front");
+        assert_eq!(refused(format!("{ping}{blank}")).0, code::PARSE_ERROR, "{blank:?} behind");
+    }
+}
+
+#[test]
 fn nothing_is_copied() {
     let frame = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#);
     let range = frame.as_ptr_range();
