@@ -1,8 +1,11 @@
 //! Many that listen, and much that changes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -53,6 +56,37 @@ async fn a_thousand_listeners_are_told_of_a_burst_and_memory_stays_flat() {
     for listener in &mut listeners {
         assert_eq!(listener.hear().await["method"], "notifications/tools/list_changed");
     }
+}
+
+/// The bytes of a message, which tell when nobody keeps them any more.
+struct Kept(Vec<u8>, Option<tokio::sync::oneshot::Sender<()>>);
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = self.1.take().unwrap().send(());
+    }
+}
+
+/// A principal may have many streams, each asked for in a message of some megabytes.
+#[tokio::test(start_paused = true)]
+async fn a_stream_does_not_keep_the_message_that_asked_for_it() {
+    let (here, there) = mcp_core::memory();
+    tokio::spawn(mcp_core::server::serve(server(), there));
+    let (mut source, mut sink) = here.split();
+    let mut params = json!({ "notifications": { "toolsListChanged": true }, "_meta": super::modern_meta() });
+    params["padding"] = "x".repeat(1 << 20).into();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
+    let (released, is_released) = tokio::sync::oneshot::channel();
+    let frame = Bytes::from_owner(Kept(message.to_string().into(), Some(released)));
+    sink.send(&mut [frame].into()).await.unwrap();
+    source.next().await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(1), is_released).await.expect("the message is kept").unwrap();
 }
 
 /// A client that listens, and reads nothing after the first answer.

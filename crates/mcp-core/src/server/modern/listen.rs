@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     Fault, Limits,
-    head::meta_key,
+    head::{Head, meta_key},
     hub::{Listener, Subject},
     lock::lock,
     method::{CoreMethod, notification},
@@ -78,7 +78,7 @@ impl Drop for Open {
 }
 
 /// Starts `subscriptions/listen`.
-pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> {
+pub(crate) fn listen(core: &Core, mut exchange: Exchange) -> Result<Running, Fault> {
     if !exchange.outlet.is_open() {
         return Err(Fault::InvalidRequest("what is listened to needs a stream of events to come on".into()));
     }
@@ -91,6 +91,8 @@ pub(crate) fn listen(core: &Core, exchange: Exchange) -> Result<Running, Fault> 
     // From here on nothing is missed.
     let mut agreed = agreed(core, &exchange, asked);
     agreed.subjects().for_each(|subject| listener.listen(subject));
+    // The stream may be open for long, and the message that asked for it large.
+    (exchange.params, exchange.head) = (None, Head::default());
     let (stopping, closing) = (core.stopping.clone(), exchange.closing.clone().unwrap_or_default());
     Ok(Running::new(
         None,
