@@ -5,20 +5,19 @@
 //! Specification: *Tasks extension*.
 
 mod methods;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 mod run;
 
 use std::{
     collections::{HashMap, HashSet},
     future::pending,
     panic::AssertUnwindSafe,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use futures_util::{FutureExt, task::AtomicWaker};
+use futures_util::FutureExt;
 use mcp_jsonrpc::{ErrorObject, Raw, code};
 use tokio::{
     sync::{Notify, Semaphore},
@@ -36,6 +35,10 @@ use crate::{
     hub::{Hub, Subject},
     lock::lock,
     store::{Replaced, TaskId, TaskRecord, TaskStore},
+    sync::{
+        AtomicWaker,
+        atomic::{AtomicBool, Ordering},
+    },
     types::Task,
 };
 
