@@ -12,6 +12,7 @@ mod error;
 mod fixtures;
 mod fuzz;
 mod interop;
+mod loom;
 mod miri;
 mod nightly;
 mod node;
@@ -85,8 +86,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "miri",
         flags: &[],
-        about: "runs the tests of mcp-jsonrpc under Miri, where there is a nightly toolchain",
+        about: "runs what is pure of mcp-jsonrpc and mcp-core under Miri, where there is a nightly toolchain",
         run: |_| miri::run().map(drop),
+    },
+    Command {
+        name: "loom",
+        flags: &[],
+        about: "runs what several threads share through every order of what they do",
+        run: |_| loom::run(),
     },
     Command {
         name: "robustness",

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::workspace::Package;
-use crate::{autobahn, budget, conformance, debian, fuzz, interop, miri, process, soak, tidy, workspace};
+use crate::{autobahn, budget, conformance, debian, fuzz, interop, loom, miri, process, soak, tidy, workspace};
 
 struct Step {
     name: &'static str,
@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "a short soak", run: |_| soak() },
     Step { name: "documentation", run: |_| documentation() },
     Step { name: "instructions and allocations", run: |_| budget() },
+    Step { name: "loom", run: |_| loom::run().map(|()| Done::Yes) },
     Step { name: "Miri", run: |_| without(miri::run()?, "no nightly toolchain with Miri") },
     Step { name: "fuzz targets", run: |_| without(fuzz::smoke()?, "no nightly toolchain") },
     Step { name: "conformance suite", run: conformance },

@@ -51,6 +51,7 @@ mod revision;
 pub mod server;
 mod shown;
 pub mod store;
+mod sync;
 pub mod types;
 pub mod uri_template;
 mod validate;

@@ -1,30 +1,46 @@
 //! Random rows of operations, for tests that hold a structure to a simple model of itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    fmt::Debug,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
-/// A small generator of numbers, which a seed tells all of.
-pub(crate) struct Random(u64);
+/// One row: what is drawn for it, which a seed tells all of, and what was done so far.
+pub(crate) struct Random {
+    numbers: fastrand::Rng,
+    done: Vec<String>,
+}
 
 impl Random {
+    fn new(seed: u64) -> Self {
+        Self { numbers: fastrand::Rng::with_seed(seed), done: Vec::new() }
+    }
+
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
+        self.numbers.usize(..bound)
     }
 
     pub(crate) fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
+
+    /// Keeps what is done next, for whoever reads of its failure.
+    pub(crate) fn does(&mut self, operation: impl Debug) {
+        self.done.push(format!("{operation:?}"));
+    }
 }
 
-/// Runs a thousand rows. The environment variable `SEED` runs the one again that a failure names.
+/// Under Miri each operation takes some thousand times as long.
+const ROWS: u64 = if cfg!(miri) { 4 } else { 1000 };
+
+/// Runs a thousand rows. A failure tells what was done up to it; the environment variable `SEED` runs that row again.
 pub(crate) fn rows(run: impl Fn(&mut Random)) {
     let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..1000, |seed| seed..seed + 1) {
-        let random = &mut Random(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(random))) {
-            eprintln!("it failed with SEED={seed}");
+    for seed in only.map_or(0..ROWS, |seed| seed..seed + 1) {
+        let mut random = Random::new(seed);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&mut random))) {
+            eprintln!("the last of this failed, with SEED={seed}:");
+            random.done.iter().for_each(|operation| eprintln!("  {operation}"));
             resume_unwind(panic);
         }
     }

@@ -76,15 +76,23 @@ mod tests {
                 let place = model.iter().position(|(known, _)| *known == id);
                 match random.below(12) {
                     0..=4 => {
+                        random.does(("begin", &id));
                         assert_eq!(pending.begin(id.clone(), waiter), !closed);
                         if !closed {
                             model.retain(|(known, _)| *known != id);
                             model.push((id, waiter));
                         }
                     }
-                    5..=8 => assert_eq!(pending.settle(&id), place.map(|place| model.remove(place).1)),
-                    9..=10 => assert_eq!(pending.peek(&id), place.map(|place| &model[place].1)),
+                    5..=8 => {
+                        random.does(("settle", &id));
+                        assert_eq!(pending.settle(&id), place.map(|place| model.remove(place).1));
+                    }
+                    9..=10 => {
+                        random.does(("peek", &id));
+                        assert_eq!(pending.peek(&id), place.map(|place| &model[place].1));
+                    }
                     _ => {
+                        random.does("close");
                         let mut waiters = pending.close();
                         waiters.sort_unstable();
                         let mut expected: Vec<usize> = model.drain(..).map(|(_, waiter)| waiter).collect();

@@ -23,8 +23,13 @@
 mod client;
 mod defaults;
 mod headers;
+#[cfg(all(test, feature = "server"))]
+#[path = "../../mcp-core/src/model.rs"]
+mod model;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod sync;
 
 #[cfg(feature = "server")]
 pub use axum;

@@ -23,6 +23,9 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(all(test, any(feature = "client", feature = "server")))]
+#[path = "../../mcp-core/src/model.rs"]
+mod model;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(any(feature = "client", feature = "server"))]

@@ -62,6 +62,58 @@ reached. `cargo xtask fuzz --long` adds to it.
 
 ";
 
+const MODELS: &str = "
+## Models
+
+A structure with rules is held to a simple model of itself: a list, and each rule a line. Each row of operations is drawn
+from its number, and after each operation the two are compared, in what they answer and in what they keep. A failure
+prints the row's number, which `SEED=` runs again, and the operations up to it.
+
+";
+
+/// Which structures are held to a model, to which one, and how much is tried.
+const MODELED: &[[&str; 4]] = &[
+    ["requests that wait for their answer (`pending.rs`)", "a list of who waits", "1000", "40"],
+    ["calls that run (`inflight.rs`)", "a list of calls with numbers, each of which ends once", "1000", "59"],
+    ["sessions in memory (`store/sessions.rs`)", "a table of who lives until when, and whose", "1000", "60"],
+    [
+        "events in memory (`store/event_log`)",
+        "one list of what came, less what number, bytes, age and the bytes of all leave no room for",
+        "1000",
+        "80",
+    ],
+    ["changes (`hub`)", "a queue for each listener, and how often it is woken", "1000", "80"],
+    ["what leaves a connection (`mailbox`)", "a bounded list, some of which must not be lost", "1000", "80"],
+    ["a legacy session over HTTP (`mcp-http`, `live`)", "its calls, streams, turns, and what waits", "1000", "80"],
+    [
+        "a WebSocket that is resumed (`mcp-ws`, `ledger`)",
+        "two lists: what each side said is what the other reads, however often the socket is cut",
+        "1000",
+        "120",
+    ],
+    ["tasks in memory (`store/tasks.rs`)", "records with versions that several change at once", "200", "300"],
+    ["a task, as its client sees it", "its status, message and open questions", "60", "60"],
+    ["a connection with calls and cancellations", "each request has one answer, unless it was cancelled", "22", "250"],
+];
+
+const LOOM: &str = "
+What several threads share is run through every order of what they do, by [loom](https://docs.rs/loom)
+(`cargo xtask loom`, the modules `orders`), with up to three interruptions where a thread need not be interrupted. No
+wake-up is lost, and nothing is read twice or missed:
+
+- `hub`: each change wakes who waits, is told once, and never before it can be seen; who leaves leaves nothing behind.
+- `mailbox`: what is pushed is read, also beside the end; who waits for room, or for it to settle, is woken and keeps to
+  the bound; nothing is left of a call that was given up while its handler still speaks.
+- rounds of a modern call: a question from any thread is in the round that ends, or is refused; a round does not end in the
+  middle of what is done once.
+- a call that becomes a task: whoever polls it hears of that, and all who wait for it.
+- a legacy session: a change is told once the client is ready, whichever comes first; over HTTP, nothing waits beside a
+  reader, and nothing is left behind by the end.
+
+`cargo xtask miri` runs all tests of `mcp-jsonrpc`, and of `mcp-core` those of heads, ids, the hub, and the first rows of
+the models of pending and running calls and of mailboxes.
+";
+
 const SOAK: &str = "
 ## Soak
 
@@ -76,7 +128,7 @@ and those after it.
 /// Writes the page.
 pub(crate) fn write(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Result {
     let path = workspace::root().join(PATH);
-    let page = render(faults, tests, rows) + &fuzzed(&fuzz::Record::read()?) + &soaked(soak::record()?);
+    let page = render(faults, tests, rows) + &modeled() + &fuzzed(&fuzz::Record::read()?) + &soaked(soak::record()?);
     std::fs::write(path, page).doing(|| format!("writing {PATH}"))?;
     println!("{PATH} is written");
     Ok(())
@@ -89,6 +141,13 @@ fn render(faults: &[Fault], tests: &BTreeMap<String, Tests>, rows: &Rows) -> Str
         let _ = write!(page, "\n## {name}\n\n{words}\n\n{}", markdown(&rows.table(name)));
     }
     page
+}
+
+/// A row a structure.
+fn modeled() -> String {
+    let heads = ["structure", "model", "rows", "operations a row"].map(str::to_owned).to_vec();
+    let rows = MODELED.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
+    MODELS.to_owned() + &markdown(&Table { heads, rows }) + LOOM
 }
 
 /// A row a target.

@@ -7,10 +7,7 @@ use std::{
     collections::VecDeque,
     future::pending,
     io,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, atomic::AtomicU64},
     task::Poll,
     time::Duration,
 };
@@ -37,6 +34,7 @@ use crate::{
         legacy::{Aside, Session},
         outlet::{Outlet, Queued},
     },
+    sync::atomic::{AtomicBool, Ordering},
     wire,
 };
 

@@ -78,21 +78,25 @@ mod tests {
                 assert_eq!(calls.contains(&id), place.is_some());
                 match random.below(4) {
                     0 if place.is_none() => {
+                        random.does(("begin", &id, next));
                         calls.begin(id.clone(), next);
                         model.push((id, next, None));
                     }
                     0 | 1 => {
+                        random.does(("stoppable", &id, number));
                         calls.stoppable(&id, number, next);
                         if let Some(call) = place.map(|place| &mut model[place]).filter(|call| call.1 == number) {
                             call.2 = Some(next);
                         }
                     }
                     2 => {
+                        random.does(("finish", &id, number));
                         let stands = place.is_some_and(|place| model[place].1 == number);
                         assert_eq!(calls.finish(&id, number), stands);
                         model.retain(|(known, begun, _)| *known != id || *begun != number);
                     }
                     _ => {
+                        random.does(("cancel", &id));
                         let expected = place.map(|place| model.remove(place));
                         assert_eq!(calls.cancel(&id), expected.map(|(_, number, handle)| (number, handle)));
                     }

@@ -25,6 +25,8 @@ mod legacy;
 mod log_layer;
 mod modern;
 mod mount;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 mod outlet;
 mod peer;
 mod prompt;

@@ -1,13 +1,13 @@
 //! Where a call's notifications go while it runs.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::mailbox::Mailbox;
+use crate::{
+    mailbox::Mailbox,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// Something queued on its way out of a connection or of one call's stream.
 #[derive(Debug)]

@@ -244,6 +244,7 @@ mod tests {
                 model.retain(|_, (_, until)| *until > time);
                 match random.below(8) {
                     0 | 1 if !model.contains_key(&id) => {
+                        random.does(("create", id, owner.map(|owner| owner[0]), ttl));
                         let record = SessionRecord { principal: owner, ..record() };
                         let created = store.create(id, record.clone(), ttl).now_or_never().unwrap().unwrap();
                         assert_eq!(created, model.len() < MOST);
@@ -252,6 +253,7 @@ mod tests {
                         }
                     }
                     2 | 3 => {
+                        random.does(("load_and_touch", id, owner.map(|owner| owner[0]), ttl));
                         let loaded = store.load_and_touch(id, owner, ttl).now_or_never().unwrap().unwrap();
                         let own = model.get_mut(&id).filter(|(record, _)| record.principal == owner);
                         assert_eq!(
@@ -263,23 +265,27 @@ mod tests {
                         );
                     }
                     4 => {
+                        random.does(("touch", id, ttl));
                         let touched = store.touch(id, ttl).now_or_never().unwrap().unwrap();
                         let living = model.get_mut(&id).map(|(_, until)| *until = time + ttl);
                         assert_eq!(touched, living.is_some());
                     }
                     5 => {
+                        random.does(("save", id, owner.map(|owner| owner[0])));
                         let record =
                             SessionRecord { principal: owner, subscriptions: vec![step.to_string()], ..record() };
                         let saved = store.save(id, record.clone()).now_or_never().unwrap().unwrap();
                         assert_eq!(saved, model.get_mut(&id).map(|(kept, _)| *kept = record).is_some());
                     }
                     6 => {
+                        random.does(("remove", id));
                         let removed = store.remove(id).now_or_never().unwrap().unwrap();
                         assert_eq!(removed, model.remove(&id).is_some());
                     }
                     _ => {
                         // Sometimes by far: a machine that slept.
                         let far = [0, 1, 5, 3600][random.below(4)];
+                        random.does(("pass", far));
                         *lock(&clock) += Duration::from_secs(far);
                     }
                 }

@@ -1,6 +1,8 @@
 //! Server path 4 of 11 (legacy era): the revision that the handshake agreed on. Before: `crates/mcp-core/src/server/accept.rs`. After: `crates/mcp-core/src/server/mod.rs` | `crates/mcp-core/src/server/layers.rs`.
 
 mod handshake;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 mod peer;
 mod session;
 mod set_level;

@@ -1,8 +1,5 @@
 use std::{
-    sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, OnceLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -18,6 +15,7 @@ use crate::{
         outlet::Outlet,
     },
     store::SessionRecord,
+    sync::atomic::{AtomicBool, Ordering},
     types::LogLevel,
 };
 

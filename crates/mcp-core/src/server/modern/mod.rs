@@ -4,6 +4,8 @@ mod canonical;
 mod discover;
 mod listen;
 mod once;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 mod replay;
 mod state;
 

@@ -1,15 +1,18 @@
 //! What a handler does once, though it runs again in each round.
 
-use std::{
-    pin::pin,
-    thread::{self, ThreadId},
-};
+use std::pin::pin;
 
 use mcp_jsonrpc::Raw;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::replay::{Replay, Round, over};
-use crate::{ToolError, lock::lock};
+use crate::{
+    ToolError,
+    sync::{
+        lock,
+        thread::{self, ThreadId},
+    },
+};
 
 /// Something that is being done.
 #[derive(Debug, Default)]

@@ -5,17 +5,9 @@
 //!
 //! Specification: *Multi Round-Trip Requests*.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Context,
-};
+use std::{collections::BTreeMap, sync::Arc, task::Context};
 
 use bytes::{BufMut, BytesMut};
-use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Raw, encode};
 
 use super::{
@@ -24,11 +16,15 @@ use super::{
 };
 use crate::{
     Exchange, Fault, ToolError,
-    lock::lock,
     server::{
         Core,
         keys::{Use, names_two},
         reply::{Body, ResultKind},
+    },
+    sync::{
+        AtomicWaker, Mutex,
+        atomic::{AtomicBool, Ordering},
+        lock,
     },
 };
 
@@ -111,13 +107,12 @@ impl Replay {
             // Nobody was shown what was not asked.
             given.retain(|key, _| before.open.contains_key(key));
         }
-        Ok(Arc::new(Self {
-            before,
-            given,
-            round: Mutex::default(),
-            is_by_hand: AtomicBool::new(false),
-            runner: AtomicWaker::new(),
-        }))
+        Ok(Arc::new(Self::new(before, given)))
+    }
+
+    pub(super) fn new(before: State, given: BTreeMap<String, Raw>) -> Self {
+        let (round, is_by_hand, runner) = (Mutex::default(), AtomicBool::new(false), AtomicWaker::new());
+        Self { before, given, round, is_by_hand, runner }
     }
 
     /// The answer to a question, as `read` makes it out; one that does not read is no answer.

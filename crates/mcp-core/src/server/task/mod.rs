@@ -5,20 +5,18 @@
 //! Specification: *Tasks extension*.
 
 mod methods;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 mod run;
 
 use std::{
     collections::{HashMap, HashSet},
     future::pending,
     pin::pin,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{ErrorObject, Raw, code};
 use tokio::{
     sync::{Notify, Semaphore},
@@ -37,6 +35,10 @@ use crate::{
     hub::{Hub, Subject},
     lock::lock,
     store::{Replaced, TaskId, TaskRecord, TaskStore},
+    sync::{
+        AtomicWaker,
+        atomic::{AtomicBool, Ordering},
+    },
     types::Task,
 };
 

@@ -1,10 +1,6 @@
 //! One stream of a session: what is sent on it is logged, and goes to whoever reads it now, if anybody does.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::PoisonError, time::Duration};
 
 use mcp_core::{
     Limits,
@@ -15,6 +11,8 @@ use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
     time::timeout,
 };
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// A stream, whether anybody reads it or not.
 #[derive(Debug)]

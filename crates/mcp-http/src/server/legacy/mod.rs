@@ -1,7 +1,7 @@
 //! Sessions of the legacy era over HTTP: who they belong to, how long they live, and what is sent to them.
 //!
 //! The routes know of them only that there may be some. `post.rs`, `get.rs` and `delete.rs` beside this file answer requests
-//! within one; `live.rs` is what of a session is in this process, `channel.rs` one of its streams, `reader.rs` whoever reads
+//! within one; `live/` is what of a session is in this process, `channel.rs` one of its streams, `reader.rs` whoever reads
 //! that, and `call.rs` a call that may outlive its connection.
 
 mod call;

@@ -4,15 +4,19 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use futures_util::task::AtomicWaker;
 use mcp_jsonrpc::{Bytes, Raw, encode};
 use tokio::sync::watch;
 
-use crate::{lock::lock, method::notification, shown::Elided, types::ResourceParams};
+use crate::{
+    method::notification,
+    shown::Elided,
+    sync::{AtomicWaker, Mutex, MutexGuard, lock},
+    types::ResourceParams,
+};
 
 /// What can change.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -264,132 +268,8 @@ impl Drop for Listener {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn uri(uri: &str) -> Subject {
-        Subject::Resource(uri.into())
-    }
-
-    fn told(listener: &Listener) -> Vec<Subject> {
-        std::iter::from_fn(|| listener.next()).collect()
-    }
-
-    #[test]
-    fn bursts_coalesce_and_order_is_that_of_the_first_change() {
-        let hub = Arc::<Hub>::default();
-        let (slow, other) = (hub.listener(), hub.listener());
-        slow.listen(Subject::Tools);
-        slow.listen(uri("x:a"));
-        other.listen(Subject::Tools);
-        for _ in 0..1000 {
-            assert!(hub.changed(&uri("x:a")) && hub.changed(&Subject::Tools));
-        }
-        assert!(!hub.changed(&Subject::Prompts) && !hub.changed(&uri("x:b")));
-        assert_eq!(told(&slow), [uri("x:a"), Subject::Tools]);
-        assert_eq!(told(&other), [Subject::Tools]);
-        hub.changed(&uri("x:a"));
-        assert_eq!(told(&slow), [uri("x:a")]);
-    }
-
-    #[test]
-    fn what_is_not_listened_to_any_more_leaves_nothing_behind() {
-        let hub = Arc::<Hub>::default();
-        let listener = hub.listener();
-        for _ in 0..100 {
-            listener.listen(uri("x:a"));
-            assert!(hub.changed(&uri("x:a")));
-            listener.ignore(&uri("x:a"));
-        }
-        listener.ignore(&uri("x:never"));
-        assert!(told(&listener).is_empty() && !hub.changed(&uri("x:a")));
-        listener.listen(Subject::Prompts);
-        assert!(listener.listen_within(uri("x:a"), 1) && listener.listen_within(uri("x:a"), 1));
-        assert!(!listener.listen_within(uri("x:b"), 1) && listener.listens(&Subject::Prompts));
-        listener.close();
-        listener.listen(uri("x:late"));
-        assert!(!hub.changed(&uri("x:late")) && !hub.changed(&uri("x:a")));
-        drop(listener);
-        assert!(!hub.changed(&Subject::Prompts) && lock(&hub.0).by_subject.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_change_wakes_who_waits() {
-        let hub = Arc::<Hub>::default();
-        let listener = hub.listener();
-        listener.listen(Subject::Resources);
-        let waiting = tokio::spawn(async move {
-            std::future::poll_fn(|cx| listener.poll_changed(cx)).await;
-            listener.next()
-        });
-        tokio::task::yield_now().await;
-        hub.changed(&Subject::Resources);
-        assert_eq!(waiting.await.unwrap(), Some(Subject::Resources));
-    }
-
-    /// Each listener has a queue of what it listens to and has not been told, each subject in it once.
-    #[test]
-    fn it_is_a_queue_for_each_listener() {
-        #[derive(Default)]
-        struct Model {
-            closed: bool,
-            listens: Vec<Subject>,
-            queue: Vec<Subject>,
-        }
-
-        crate::model::rows(|random| {
-            let hub = Arc::<Hub>::default();
-            let subjects = [Subject::Tools, Subject::Prompts, uri("x:a"), uri("x:b"), uri("x:c")];
-            let mut listeners: Vec<(Listener, Model)> = Vec::new();
-            for _ in 0..80 {
-                let subject = random.one_of(&subjects);
-                let place = random.below(listeners.len().max(1));
-                let action = random.below(16);
-                if listeners.is_empty() || (action == 0 && listeners.len() < 4) {
-                    listeners.push((hub.listener(), Model::default()));
-                    continue;
-                }
-                let (listener, model) = &mut listeners[place];
-                let listens = model.listens.contains(&subject);
-                match action {
-                    0 => drop(listeners.remove(place)),
-                    1..=4 => {
-                        let most = random.below(4);
-                        let is_uri = |subject: &Subject| matches!(subject, Subject::Resource(_));
-                        let uris = model.listens.iter().filter(|subject| is_uri(subject)).count();
-                        let fits = listens || !is_uri(&subject) || uris < most;
-                        assert_eq!(listener.listen_within(subject.clone(), most), fits);
-                        if fits && !listens && !model.closed {
-                            model.listens.push(subject);
-                        }
-                    }
-                    5..=6 => {
-                        listener.ignore(&subject);
-                        model.listens.retain(|other| *other != subject);
-                        model.queue.retain(|other| *other != subject);
-                    }
-                    7 if random.below(4) == 0 => {
-                        listener.close();
-                        *model = Model { closed: true, ..Model::default() };
-                    }
-                    7..=9 => {
-                        let told = (!model.queue.is_empty()).then(|| model.queue.remove(0));
-                        assert_eq!(listener.next(), told);
-                    }
-                    _ => {
-                        let heard = listeners.iter_mut().filter(|(_, model)| model.listens.contains(&subject));
-                        let mut is_heard = false;
-                        for (_, model) in heard {
-                            is_heard = true;
-                            if !model.queue.contains(&subject) {
-                                model.queue.push(subject.clone());
-                            }
-                        }
-                        assert_eq!(hub.changed(&subject), is_heard);
-                    }
-                }
-                assert_eq!(hub.is_heard(), listeners.iter().any(|(_, model)| !model.listens.is_empty()));
-            }
-        });
-    }
-}
+mod model;
+#[cfg(all(test, mcp_loom))]
+mod orders;
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -23,6 +23,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::channel::Channel;
+use crate::sync::{Mutex, MutexGuard};
+
+#[cfg(all(test, not(mcp_loom)))]
+mod model;
+#[cfg(all(test, mcp_loom))]
+mod orders;
 
 /// How many streams that were lost are remembered for clients that come back.
 const LOST_STREAMS: usize = 8;

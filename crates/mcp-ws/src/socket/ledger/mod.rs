@@ -211,6 +211,9 @@ impl Ledger {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
