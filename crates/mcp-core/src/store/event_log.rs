@@ -9,7 +9,7 @@ use mcp_jsonrpc::Bytes;
 use tokio::time::Instant;
 
 use super::{SessionId, ready};
-use crate::{BoxFuture, Error, Limits, lock::lock};
+use crate::{BoxFuture, Error, Limits, lock::lock, shown::Size};
 
 /// A stream of a session. No two of one session have one number, in whichever process they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,8 @@ use crate::{BoxFuture, Error, Limits, lock::lock};
 pub struct StreamId(pub u64);
 
 /// An event that was sent on a stream of a legacy session, or would have been had somebody listened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `Debug` says how long the message is, and not what is in it.
+#[derive(Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "what an event is, those who write stores make too")]
 pub struct LoggedEvent {
     /// The stream.
@@ -28,6 +29,18 @@ pub struct LoggedEvent {
     pub is_answer: bool,
     /// The message.
     pub frame: Bytes,
+}
+
+impl fmt::Debug for LoggedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream, seq, is_answer, frame } = self;
+        f.debug_struct("LoggedEvent")
+            .field("stream", stream)
+            .field("seq", seq)
+            .field("is_answer", is_answer)
+            .field("frame", &Size(frame))
+            .finish()
+    }
 }
 
 /// Ids: what a client names as the last event that it has seen, a stream and a place in it.
