@@ -16,7 +16,8 @@ pub fn client_session(data: &[u8]) {
     run(async {
         let (here, there) = mcp_core::memory();
         let (source, sink) = there.split();
-        let ledger = Ledger { has_batches: true, ..Ledger::default() };
+        let mut ledger = Ledger::default();
+        ledger.has_batches = true;
         let server = HostileServer { choices: Choices::new(data), source, sink, ledger };
         let using = async {
             let limits = Limits::default().message_bytes(16 << 10).in_flight(4).queue_messages(16).max_pages(4);

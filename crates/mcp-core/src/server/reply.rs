@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::{Era, Fault, Revision, head::meta_key, observer::Outcome, shown::Size, types::CacheHint};
 
-/// The one answer to a request: a result, or why there is none.
-#[derive(Debug, Clone)]
+/// The one answer to a request: a result, or why there is none. `Debug` says how long a result is, and which code an error has.
+#[derive(Clone)]
 pub struct Reply {
     id: Option<RequestId>,
     revision: Revision,
@@ -111,6 +111,13 @@ pub(crate) fn write<R: Rendered + ?Sized>(out: &mut BytesMut, entries: &[Arc<R>]
             out.put_u8(b',');
         }
         out.put_slice(entry.rendered(revision).as_bytes());
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let outcome = self.outcome.as_ref().map_err(|fault| fault.to_error(self.revision).code);
+        f.debug_struct("Reply").field("id", &self.id).field("outcome", &outcome).finish_non_exhaustive()
     }
 }
 
