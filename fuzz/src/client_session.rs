@@ -8,14 +8,17 @@ use mcp_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{choices::Choices, ends, run};
+use crate::{choices::Choices, ends, ledger::Ledger, run};
 
-/// No panic; every call ends, with a value or an error; so does the connection.
+/// No panic; every call ends, with a value or an error; so does the connection. No question of the server's is answered twice,
+/// and nothing else is answered.
 pub fn client_session(data: &[u8]) {
     run(async {
         let (here, there) = mcp_core::memory();
         let (source, sink) = there.split();
-        let server = HostileServer { choices: Choices::new(data), source, sink };
+        let mut ledger = Ledger::default();
+        ledger.has_batches = true;
+        let server = HostileServer { choices: Choices::new(data), source, sink, ledger };
         let using = async {
             let limits = Limits::default().message_bytes(16 << 10).in_flight(4).queue_messages(16).max_pages(4);
             let client = Client::builder(implementation!()).limits(limits);
@@ -46,6 +49,8 @@ struct HostileServer<'a> {
     choices: Choices<'a>,
     source: MemorySource,
     sink: MemorySink,
+    /// Of what it asks the client.
+    ledger: Ledger,
 }
 
 impl HostileServer<'_> {
@@ -53,6 +58,11 @@ impl HostileServer<'_> {
         while let Ok(Some(Frame::Line(frame))) = self.source.next().await {
             let request: Value = serde_json::from_slice(&frame).expect("a client writes JSON");
             assert_eq!(request["jsonrpc"], "2.0");
+            if request.get("method").is_none() {
+                assert!(request["result"].is_object() != request["error"].is_object(), "{request}");
+                self.ledger.heard(&request);
+                self.ledger.check();
+            }
             for _ in 0..=self.choices.below(3) {
                 if self.react(&request).await.is_err() {
                     break;
@@ -174,6 +184,7 @@ impl HostileServer<'_> {
     }
 
     async fn send(&mut self, frame: Bytes) -> std::io::Result<()> {
+        self.ledger.sent(&frame);
         self.sink.send(&mut vec![frame]).await
     }
 }

@@ -62,12 +62,15 @@ impl<'a> Talk<'a> {
         if self.is_modern || revision > 250 {
             return;
         }
+        let revision = LEGACY[usize::from(revision) % LEGACY.len()];
         let params = json!({
-            "protocolVersion": LEGACY[usize::from(revision) % LEGACY.len()],
+            "protocolVersion": revision,
             "capabilities": { "elicitation": {}, "sampling": {}, "roots": {} },
             "clientInfo": { "name": "f", "version": "0" },
         });
         self.say(json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params })).await;
+        self.hear_for(MOMENT).await;
+        self.ledger.has_batches = revision == "2025-03-26";
         self.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
     }
 

@@ -11,21 +11,32 @@ mod peer_log;
 #[allow(dead_code, reason = "cases are the other binary's")]
 mod report;
 
-use std::{
-    error::Error as _,
-    fmt::Debug,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+#[path = "secrets/debug.rs"]
+mod debug;
+#[path = "secrets/echo.rs"]
+mod echo;
+#[path = "secrets/listener.rs"]
+mod listener;
+#[path = "secrets/oauth.rs"]
+mod oauth;
+#[path = "secrets/sockets.rs"]
+mod sockets;
+
+use std::{error::Error as _, fmt::Debug, time::Duration};
 
 use axum::middleware::{Next, from_fn};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE},
+};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_core::{
-    Client, ClientBuilder, Context, Error, Principal, ResourceTemplate, Revision, Server, Tool, ToolError,
-    client::{CallOptions, IntoTransport},
+    Client, ClientBuilder, Context, Error, Exchange, Principal, Reply, ResourceTemplate, Revision, Server, Tool,
+    ToolError,
+    client::{CallOptions, Called, IntoTransport},
     implementation,
     jsonrpc::Raw,
+    observer::{CloseReason, ConnectionEvent, NotificationEvent, Observer, Outcome, RequestEvent},
     server::{StateKeys, form},
     types::{ElicitParams, ElicitResult},
     uri_template::Variables,
@@ -41,97 +52,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use tracing::{Event, Metadata, Subscriber, span};
+use tower::util::{MapRequestLayer, MapResponseLayer};
 
-use peer_log::Line;
-
-/// What every secret has in it, and nothing else has.
-const SECRET: &str = "s3cr3tZq";
-
-/// A secret that says where it was planted.
-fn secret(place: &str) -> String {
-    format!("{SECRET}{place}")
-}
-
-/// All that was told to anybody since the last look.
-static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-fn told() -> MutexGuard<'static, Vec<String>> {
-    TOLD.lock().unwrap()
-}
-
-fn tell(text: impl Into<String>) {
-    told().push(text.into());
-}
-
-/// Hears all levels of `tracing`, spans included, and of `log`.
-struct Listener;
-
-impl Subscriber for Listener {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(format!("{}:", event.metadata().target()));
-        event.record(&mut line);
-        tell(line.0);
-    }
-
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        let mut line = Line(format!("{}:", span.metadata().name()));
-        span.record(&mut line);
-        tell(line.0);
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        let mut line = Line(String::new());
-        values.record(&mut line);
-        tell(line.0);
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl log::Log for Listener {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        // It tells all that is on the wire, as docs/websocket.md says.
-        if record.target().starts_with("tungstenite") && record.level() == log::Level::Trace {
-            return;
-        }
-        tell(format!("{}: {}", record.target(), record.args()));
-    }
-
-    fn flush(&self) {}
-}
-
-/// The forms in which a text may stand in another.
-fn forms(text: &str) -> Vec<String> {
-    let bytes = text.as_bytes();
-    // Base64 of something that has it in it, wherever in it: the first and the last characters depend on what is around.
-    let base64 = (0..3).map(|shift| {
-        let encoded = STANDARD.encode([&vec![0; shift], bytes].concat());
-        encoded.trim_end_matches('=')[if shift == 0 { 0 } else { shift + 1 }..].to_owned()
-    });
-    let base64 = base64.map(|mut encoded| {
-        encoded.truncate(encoded.len() - 2);
-        encoded
-    });
-    let numbers = bytes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [text.to_owned(), numbers, hex].into_iter().chain(base64).collect()
-}
-
-fn has_secret(text: &str) -> bool {
-    forms(SECRET).iter().any(|form| text.contains(form))
-}
+use listener::{Listener, SECRET, has_secret, plant, secret, tell, told};
 
 /// The outcome of something that may fail: what an error says of itself in every way.
 fn tell_error<T>(outcome: Result<T, Error>) -> Option<T> {
@@ -156,6 +79,31 @@ struct Text {
 #[derive(Deserialize, JsonSchema)]
 struct Name {
     name: String,
+}
+
+/// Tells all that it hears of.
+struct Teller;
+
+impl Observer for Teller {
+    fn request_started(&self, request: &RequestEvent<'_>) {
+        tell(format!("{request:?}"));
+    }
+
+    fn request_completed(&self, request: &RequestEvent<'_>, outcome: Outcome, _: Duration) {
+        tell(format!("{request:?} {outcome:?}"));
+    }
+
+    fn notification(&self, notification: &NotificationEvent<'_>) {
+        tell(format!("{notification:?}"));
+    }
+
+    fn connection_closed(&self, _: &ConnectionEvent, reason: &CloseReason<'_>) {
+        tell(format!("{reason:?}"));
+    }
+
+    fn transport_error(&self, _: &ConnectionEvent, error: &Error) {
+        tell(format!("{error:?}"));
+    }
 }
 
 fn server() -> Server {
@@ -184,6 +132,15 @@ fn server() -> Server {
         .tool(Tool::new("burst", burst))
         .tool(Tool::new("ask", ask))
         .tool(Tool::new("sleep", sleep))
+        .tool(Tool::new("task", async |Text { text }: Text| Ok::<_, ToolError>(text)).task())
+        .layer(MapRequestLayer::new(|exchange: Exchange| {
+            tell(format!("{exchange:?}"));
+            exchange
+        }))
+        .layer(MapResponseLayer::new(|reply: Reply| {
+            tell(format!("{reply:?}"));
+            reply
+        }))
         .template(ResourceTemplate::new("x:{id}", "x", read))
         .build();
     tell(format!("{server:?}"));
@@ -195,7 +152,10 @@ async fn authenticate(mut request: axum::extract::Request, next: Next) -> axum::
         let claims = Raw::encode(&json!({ "email": secret("claim") })).unwrap();
         request.extensions_mut().insert(Principal::new("ada").with_claims(claims));
     }
-    next.run(request).await
+    let response = next.run(request).await;
+    let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
+    session.into_iter().for_each(plant);
+    response
 }
 
 fn builder(revision: Revision) -> ClientBuilder {
@@ -220,6 +180,13 @@ async fn use_it(builder: ClientBuilder, transport: impl IntoTransport + Debug) -
     tell_error(client.call_with::<String>("sleep", json!({ "text": secret("argument") }), options).await);
     tell_error(client.read_resource(&format!("x:{}", secret("uri"))).await);
     tell_error(client.read_resource(&format!("y:{}", secret("uri"))).await);
+    if let Some(Called::Task(task)) =
+        tell_error(client.call_as_task("task", json!({ "text": secret("argument") })).await)
+    {
+        plant(task.id());
+        tell(format!("{task:?}"));
+        tell_error(task.wait().await.map(|result| drop(result)));
+    }
     client.disconnect().await;
     tell_error(client.call::<String>("echo", json!({ "text": secret("argument") })).await);
     true
@@ -229,9 +196,14 @@ fn token() -> HeaderValue {
     HeaderValue::try_from(format!("Bearer {}", secret("token"))).unwrap()
 }
 
-fn with_secrets(url: &str) -> Http {
+/// What is in the URL is sent as `Authorization: Basic`.
+fn with_user_info(url: &str) -> Http {
     let url = url.replace("http://", &format!("http://{}:{}@", secret("user"), secret("password")));
     Http::new(format!("{url}?key={}", secret("query")))
+}
+
+fn with_secrets(url: &str) -> Http {
+    with_user_info(url)
         .header(header::AUTHORIZATION, token())
         .header(HeaderName::from_static("x-api-key"), HeaderValue::try_from(secret("key")).unwrap())
         .header(header::COOKIE, HeaderValue::try_from(format!("a={}", secret("cookie"))).unwrap())
@@ -292,10 +264,11 @@ fn failures() -> Vec<String> {
 
 const BOTH: [Revision; 2] = [Revision::LATEST, Revision::LATEST_LEGACY];
 
-/// What was told since the last time must have no secret in it; some must have been told at all.
-fn look(place: &str, scenarios: usize) {
+/// What of what was told since the last time has a secret in it; something must have been told at all.
+fn look(place: &str, scenarios: usize) -> Vec<String> {
     let told = std::mem::take(&mut *told());
-    let found: Vec<&String> = told.iter().filter(|text| has_secret(text)).collect();
+    let found: Vec<String> =
+        told.iter().filter(|text| has_secret(text)).map(|text| format!("{place}: {text}")).collect();
     let cells = [
         ("where planted", place.to_owned()),
         ("scenarios", scenarios.to_string()),
@@ -304,7 +277,7 @@ fn look(place: &str, scenarios: usize) {
     ];
     report::row("Secrets", cells);
     assert!(told.len() >= scenarios, "{place}: hardly anything was told");
-    assert!(found.is_empty(), "{place}: {} of {} texts have a secret: {found:#?}", found.len(), told.len());
+    found
 }
 
 /// One test, since all that is told in this process is told to one listener.
@@ -322,6 +295,7 @@ async fn no_secret_is_told() {
     log::set_max_level(log::LevelFilter::Trace);
     told().clear();
 
+    let mut found = Vec::new();
     for revision in BOTH {
         let routes = Routes::new(server());
         tell(format!("{routes:?}"));
@@ -333,7 +307,27 @@ async fn no_secret_is_told() {
         let with_token = over_ws(&served.url()).subprotocol_auth(secret("token"));
         use_it(builder(revision), with_token).await;
     }
-    look("headers, URLs, arguments, results, answers, resources, claims and keys, on HTTP and WebSocket", 6);
+    found.extend(look(
+        "headers, URLs, arguments, results, answers, resources, claims, keys and ids, on HTTP and WebSocket",
+        6,
+    ));
+
+    for revision in BOTH {
+        let observed = Routes::new(server()).into_router();
+        let served = HttpServer::start_router(observed).await;
+        assert!(use_it(builder(revision).observer(Teller), with_secrets(&served.url())).await);
+        assert!(use_it(builder(revision).observer(Teller), server()).await);
+    }
+    found.extend(look("the same, where somebody observes", 4));
+
+    let scenarios = echo::refusals().await;
+    found.extend(look("what a server repeats that refuses or redirects, on HTTP and WebSocket", scenarios));
+    let scenarios = echo::conversations().await;
+    found.extend(look("what a server repeats within a session, on HTTP", scenarios));
+    let scenarios = sockets::sockets().await;
+    found.extend(look("what a server repeats in messages and when it closes, on WebSocket", scenarios));
+    let scenarios = oauth::logins().await;
+    found.extend(look("what an authorization server repeats: client secret, code, verifier, state, tokens", scenarios));
 
     for failure in failures() {
         let url = answering(failure).await;
@@ -347,14 +341,24 @@ async fn no_secret_is_told() {
     use_it(builder(Revision::LATEST), over_ws("http://no host/mcp")).await;
     let own = format!("ws://{}:{}@127.0.0.1/mcp", secret("user"), secret("password"));
     assert!(!use_it(builder(Revision::LATEST), Ws::new(own)).await, "a WebSocket takes no credentials in its URL");
-    look("headers and URLs, on HTTP and WebSocket, where the server refuses or breaks off", 3 * failures().len() + 5);
+    found.extend(look(
+        "headers and URLs, on HTTP and WebSocket, where the server refuses or breaks off",
+        3 * failures().len() + 5,
+    ));
 
     let child = |program: &str| {
         Child::new(program).arg("-c").arg(format!("exit 3 # {}", secret("argument"))).env("KEY", secret("environment"))
     };
     use_it(builder(Revision::LATEST), child("sh")).await;
     use_it(builder(Revision::LATEST), child("/no/such/program")).await;
-    look("arguments and environment of a child that ends or is not there", 2);
+    let told =
+        Child::new("sh").arg("-c").arg("echo $KEY >&2; exit 3").env("KEY", secret("stderr")).keep_stderr(1 << 10);
+    let tail = told.stderr_tail();
+    use_it(builder(Revision::LATEST), told).await;
+    assert!(tail.lines().iter().any(|line| has_secret(line)), "{tail:?}");
+    tell(format!("{tail:?}"));
+    found.extend(look("arguments, environment and stderr of a child that ends or is not there", 3));
+    assert!(found.is_empty(), "{} texts have a secret: {found:#?}", found.len());
 }
 
 #[test]
@@ -363,7 +367,8 @@ fn a_secret_is_found_in_every_form() {
     let basic = STANDARD.encode(format!("u:{planted}"));
     let longer = STANDARD.encode(format!("us:{planted}"));
     let bytes = format!("{:?}", planted.as_bytes());
-    for text in [planted, basic, longer, STANDARD.encode(secret("x")), bytes] {
+    let of_urls = URL_SAFE.encode(format!("?>~{planted}"));
+    for text in [planted, basic, longer, of_urls, STANDARD.encode(secret("x")), bytes] {
         assert!(has_secret(&text), "{text}");
     }
     assert!(!has_secret("no secret"));

@@ -1,12 +1,14 @@
 //! `cargo xtask fuzz`: runs each target of `fuzz/` for a while with cargo-fuzz, and tells how often it ran.
 //!
 //! It starts from the seeds in `fuzz/corpus` and from what earlier runs learned, which is kept under cargo's target
-//! folder. What long runs come to is added up in `fuzz/record.txt`.
+//! folder, and knows the words in `fuzz/dict`. What long runs come to is added up in `fuzz/record.txt`, after each target, so
+//! that a run that is broken off has not run in vain.
 
 mod record;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::arguments::Arguments;
 use crate::error::{Doing, Error, Result};
@@ -58,12 +60,12 @@ pub(crate) fn run(seconds: u32, only: Option<&str>) -> Result {
         let word = if result.is_ok() { "ok" } else { "FAILED" };
         table.row([target.clone(), run.executions.to_string(), run.edges.to_string(), word.to_owned()]);
         record.add(&target, &run);
+        if seconds == LONG {
+            record.write()?;
+        }
         failed.extend(result.is_err().then_some(target));
     }
     table.print();
-    if seconds == LONG {
-        record.write()?;
-    }
     if failed.is_empty() { Ok(()) } else { Err(Error::new(format!("fuzz: {} failed", failed.join(", ")))) }
 }
 
@@ -92,23 +94,58 @@ fn fuzz(target: &str, seconds: u32) -> Result<Outcome> {
     let mut command = nightly::cargo();
     command.args(["fuzz", "run", "--target-dir"]).arg(scratch.join("target")).arg(target).arg(learned).arg(seeds);
     command.args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1", "-timeout=20"]);
-    watch(&mut command, seconds)
+    if seconds == LONG {
+        // Left to itself, it takes hours until it tries inputs that are longer than the seeds.
+        command.args(["-len_control=0", &format!("-max_len={}", longest(target))]);
+    }
+    if let Some(dictionary) = dictionary(target) {
+        let path = workspace::root().join("fuzz/dict").join(dictionary);
+        command.arg(format!("-dict={}", path.display()));
+    }
+    watch(&mut command)
+}
+
+/// The longest input, in bytes: what cuts a stream into pieces has buffers that only fill in long ones.
+fn longest(target: &str) -> u32 {
+    match target {
+        "lines" | "events" => 64 << 10,
+        _ => 4 << 10,
+    }
+}
+
+/// The file in `fuzz/dict` with the words that a target's input is made of, where it is text.
+fn dictionary(target: &str) -> Option<&'static str> {
+    match target {
+        "envelope" | "json" | "lines" | "skills" => Some("json.dict"),
+        "events" => Some("events.dict"),
+        "challenges" => Some("challenges.dict"),
+        _ => None,
+    }
 }
 
 /// Runs the command, shows its stderr as it comes and takes from it what the run came to.
-fn watch(command: &mut Command, seconds: u32) -> Result<Outcome> {
+fn watch(command: &mut Command) -> Result<Outcome> {
     eprintln!("$ {}", process::shown(command));
     let mut child = command.stderr(Stdio::piped()).spawn().doing(|| "starting cargo-fuzz".to_owned())?;
-    let mut run = Run { seconds: seconds.into(), ..Run::default() };
+    let (mut run, mut fuzzed) = (Run::default(), None);
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).lines().map_while(std::io::Result::ok) {
             eprintln!("{line}");
+            if begins(&line) {
+                fuzzed = Some(Instant::now());
+            }
             run.executions = executions_in(&line).unwrap_or(run.executions);
             run.edges = edges_in(&line).unwrap_or(run.edges);
         }
     }
     let status = child.wait().doing(|| "waiting for cargo-fuzz".to_owned())?;
+    run.seconds = fuzzed.map_or(0, |fuzzed| fuzzed.elapsed().as_secs());
     Ok(Outcome { run, result: process::expect_success(command, status) })
+}
+
+/// The target is built, and runs.
+fn begins(line: &str) -> bool {
+    line.starts_with("INFO: Seed: ")
 }
 
 fn executions_in(line: &str) -> Option<u64> {
@@ -136,6 +173,23 @@ mod tests {
         assert_eq!(chosen(&["--long"]).unwrap(), 1200);
         assert_eq!(chosen(&[]).unwrap(), 60);
         assert!(chosen(&["--smoke", "--long"]).is_err());
+    }
+
+    #[test]
+    fn only_the_time_of_the_fuzzer_itself_counts() {
+        assert!(begins("INFO: Seed: 1512345678"));
+        assert!(!begins("   Compiling fuzz v0.0.0") && !begins("INFO: seed corpus: files: 40"));
+    }
+
+    #[test]
+    fn every_dictionary_is_there_and_every_word_in_it_is_one() {
+        for target in ["envelope", "events", "challenges"] {
+            let path = workspace::root().join("fuzz/dict").join(dictionary(target).unwrap());
+            let text = std::fs::read_to_string(path).unwrap();
+            let words = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            assert!(words.clone().count() > 10);
+            assert!(words.clone().all(|word| word.len() > 2 && word.starts_with('"') && word.ends_with('"')), "{text}");
+        }
     }
 
     #[test]

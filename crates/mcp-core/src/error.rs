@@ -225,6 +225,15 @@ impl Error {
         }))
     }
 
+    /// The error as a log of this project's tells it: without the words that a peer answered with, which are for the
+    /// application and may repeat what is nobody else's to read.
+    pub(crate) fn to_log(&self) -> String {
+        match self.object() {
+            Some(object) => format!("{}: the peer answered with error {}", self.kind().code(), object.code),
+            None => self.to_string(),
+        }
+    }
+
     /// Whether the answer would be the same if it were asked for again, as where a server has refused.
     pub(crate) fn is_final(&self) -> bool {
         let is_refusal = |status: u16| (400..500).contains(&status) && !matches!(status, 408 | 425 | 429);

@@ -38,7 +38,7 @@ pub mod meta_key {
 pub type ProgressToken = RequestId;
 
 /// What routing and the exit need of the parameters.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Head {
     pub(crate) meta: Meta,
     pub(crate) name: Option<ByteString>,
@@ -65,6 +65,18 @@ pub(crate) struct Meta {
     pub(crate) log_level: Option<Raw>,
     /// What is wrong with it. It is told once the era is known, which may have other shapes than ours.
     pub(crate) fault: Option<Fault>,
+}
+
+/// Nothing of it is shown but what is called: all else is the caller's own, and some of it opens something.
+impl std::fmt::Debug for Head {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Head")
+            .field("meta", &self.meta)
+            .field("name", &self.name)
+            .field("arguments", &self.arguments)
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
+    }
 }
 
 const HEAD: [&str; 8] = ["_meta", "name", "uri", "cursor", "arguments", "requestState", "inputResponses", "taskId"];
@@ -164,6 +176,35 @@ pub(crate) fn cancelled(notification: &Notification, most: usize) -> Option<Requ
     RequestId::parse_shared(params.member("requestId")?, most).ok()
 }
 
+/// What is picked of parameters is what `serde_json` reads there.
+#[cfg(any(fuzzing, test))]
+pub fn fuzz(data: &[u8]) {
+    use serde_json::Value;
+
+    let Some(params) = std::str::from_utf8(data).ok().and_then(|text| Raw::parse(text).ok()) else { return };
+    // It knows no number that is no double, and no lone surrogate.
+    let Ok(value) = params.decode::<Value>() else { return };
+    let (head, version) = Head::scan(Some(&params), 64);
+    let some = |name: &str| value.get(name).filter(|member| !member.is_null());
+    let fits = |name: &str, is: fn(&Value) -> bool| some(name).is_none_or(is);
+    let fit = value.is_object()
+        && fits("arguments", Value::is_object)
+        && ["name", "uri", "cursor"].into_iter().all(|name| fits(name, Value::is_string));
+    match &head.fault {
+        None => assert!(fit, "{params:?} is no head"),
+        Some(fault) => return assert!(!fit || format!("{fault:?}").contains("more than one"), "{fault:?}"),
+    }
+    for (picked, name) in [(&head.name, "name"), (&head.uri, "uri"), (&head.cursor, "cursor")] {
+        assert_eq!(picked.as_deref(), some(name).and_then(Value::as_str), "{name}");
+    }
+    let decoded = |raw: Option<Raw>| raw.and_then(|raw| raw.decode::<Value>().ok());
+    assert_eq!(decoded(head.arguments), some("arguments").cloned());
+    assert_eq!(decoded(head.meta.raw.clone()), some("_meta").cloned());
+    if head.meta.fault.is_none() {
+        assert_eq!(version.as_deref(), some("_meta").and_then(|meta| meta[meta_key::PROTOCOL_VERSION].as_str()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +228,33 @@ mod tests {
         assert_eq!(head.name.as_deref(), Some("add"));
         assert_eq!(head.arguments.unwrap().as_str(), r#"{"a":1}"#);
         assert_eq!(head.meta.progress_token, Some(7u64.into()));
+    }
+
+    #[test]
+    fn what_the_fuzzer_compares_is_the_same_for_what_is_known() {
+        for params in [
+            r#"{"name":"a\u0064d","arguments":{"a":1},"_meta":{"progressToken":7}}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0\u0037-28"},"cursor":null}"#,
+            r#"{"name":5}"#,
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"_meta":[],"arguments":[]}"#,
+            "[1]",
+            " null ",
+            r#"{"uri":"\ud800"}"#,
+            "no JSON",
+        ] {
+            fuzz(params.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_a_caller_says_is_not_shown() {
+        let head = scan(
+            r#"{"uri":"secret:1","cursor":"secret","arguments":{"a":"secret"},"requestState":"secret-state",
+            "inputResponses":{"a":"secret"},"taskId":"secret-task-id","_meta":{"x":"secret"}}"#,
+        );
+        let shown = format!("{:?}", head.unwrap());
+        assert!(!shown.contains("secret"), "{shown}");
     }
 
     #[test]

@@ -46,7 +46,9 @@ mod model;
 pub mod observer;
 pub mod origin;
 mod pending;
+mod percent;
 mod revision;
+mod secrets;
 /// The server: build one, serve it on a wire, hand it single messages.
 pub mod server;
 mod shown;
@@ -68,6 +70,7 @@ pub use memory::{MemorySink, MemorySource, MemoryWire, memory};
 pub use mirror::{MirrorPlan, MirroredValue};
 pub use revision::{Era, Revision, Revisions};
 pub use schemars;
+pub use secrets::Secrets;
 pub use server::{
     Arrival, Ask, Context, Exchange, Json, Principal, Prompt, PromptRegistry, Registry, Reply, Resource,
     ResourceRegistry, ResourceTemplate, Server, ServerBuilder, TemplateRegistry, Tool, ToolRegistry,
@@ -186,7 +189,7 @@ pub mod __private {
 /// Entry points for the fuzzer.
 #[cfg(fuzzing)]
 pub mod fuzz {
-    pub use crate::uri_template::fuzz as uri_template;
+    pub use crate::{head::fuzz as head, uri_template::fuzz as uri_template};
 }
 
 /// The README's examples.

@@ -93,8 +93,8 @@ pub enum Direction {
     Outgoing,
 }
 
-/// A request.
-#[derive(Debug, Clone, Copy)]
+/// A request. `Debug` does not show its name, which may be a URI with arguments in it.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct RequestEvent<'a> {
     /// Where it happens.
@@ -109,6 +109,18 @@ pub struct RequestEvent<'a> {
     pub id: &'a RequestId,
     /// The revision that is spoken, once that is known.
     pub revision: Option<Revision>,
+}
+
+impl fmt::Debug for RequestEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestEvent")
+            .field("connection", &self.connection)
+            .field("direction", &self.direction)
+            .field("method", &self.method)
+            .field("id", &self.id)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A notification.

@@ -43,6 +43,26 @@ impl<T: AsRef<str>> std::fmt::Debug for Elided<T> {
     }
 }
 
+/// Why JSON that a peer sent is not what was expected, in words that are ours alone: `serde` repeats the value that it found.
+pub(crate) fn misfit(error: &serde_json::Error) -> String {
+    let (told, column) = (error.to_string(), error.column());
+    match told.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None if told.starts_with("missing field") => told,
+        None => format!("it ends to fit at column {column}"),
+    }
+}
+
+/// A message, or some of one: a log gets no more of it than its size, as it may be nobody else's to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Size<'a>(pub(crate) &'a [u8]);
+
+impl std::fmt::Debug for Size<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +71,21 @@ mod tests {
     fn most_of_an_id_is_elided() {
         for (id, shown) in [("", "…"), ("t-1", "…"), ("12345678", "12…"), (&*"ab".repeat(16), "ababab…")] {
             assert_eq!(format!("{:?}", Elided(id)), shown);
+        }
+    }
+
+    #[test]
+    fn a_misfit_is_told_without_what_was_found() {
+        let told = |json: &str| misfit(&serde_json::from_str::<Vec<crate::types::ToolDefinition>>(json).unwrap_err());
+        for (json, words) in [
+            (r#""secret""#, "expected a sequence at line 1 column 8"),
+            (r#"[{"name":"secret","description":[]}]"#, "expected a string at line 1 column 32"),
+            (r#"[{"name":"secret"}]"#, "missing field `inputSchema` at line 1 column 18"),
+            ("[secret]", "it ends to fit at column 2"),
+        ] {
+            let told = told(json);
+            assert!(!told.contains("secret"), "{told}");
+            assert_eq!(told, words);
         }
     }
 

@@ -52,6 +52,11 @@ pub mod fuzz {
         crate::client::fuzz_events(data);
     }
 
+    /// The stream of a call, whose connection ends anywhere.
+    pub fn http_stream(data: &[u8]) {
+        crate::client::fuzz_stream(data);
+    }
+
     /// Headers that mirror a body, and those that say which form of answer is wanted.
     #[cfg(feature = "server")]
     pub fn headers(data: &[u8]) {

@@ -169,6 +169,24 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
+/// What is an id, and which one, is what `serde_json` reads there. The text has nothing around the value.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(text: &str) {
+    use serde_json::Value;
+
+    const MOST: usize = 64;
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return };
+    let is_integer = value.is_number() && !text.contains(['.', 'e', 'E']);
+    let id = RequestId::parse(text, MOST);
+    assert_eq!(id.is_ok(), (value.is_string() || is_integer) && text.len() <= MOST, "{text:?}");
+    let Ok(id) = id else { return };
+    assert_eq!((id.as_json(), id.as_str()), (text, value.as_str()));
+    if !value.is_f64() {
+        // However it is written, it is the same id.
+        assert_eq!(RequestId::parse(&value.to_string(), usize::MAX), Ok(id));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

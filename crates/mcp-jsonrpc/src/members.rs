@@ -135,6 +135,27 @@ fn why(json: &str) -> serde_json::Error {
     }
 }
 
+/// What is picked of an object, and what a string says, is what `serde_json` reads there.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(text: &str) {
+    use serde_json::Value;
+
+    const NAMES: [&str; 3] = ["id", "method", "a"];
+    // It knows no number that is no double, and no lone surrogate.
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return };
+    assert_eq!(string(text).ok().as_deref(), value.as_str(), "{text:?}");
+    let members = Members::scan(text, &NAMES);
+    assert_eq!(members.is_ok(), value.is_object(), "{text:?}");
+    let Ok(members) = members else { return };
+    for (index, name) in NAMES.iter().enumerate() {
+        let read = members.get(index).map(|member| serde_json::from_str::<Value>(member).ok());
+        assert_eq!(read, value.get(name).cloned().map(Some), "{name} in {text:?}");
+        let said = members.get_string(index).map(|said| said.ok().map(Cow::into_owned));
+        let meant = value.get(name).filter(|member| !member.is_null());
+        assert_eq!(said, meant.map(|member| member.as_str().map(str::to_owned)), "{name} in {text:?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +184,21 @@ mod tests {
         ] {
             let members = Members::scan_start(start, &["id"]);
             assert_eq!(members.get(0), id, "{start}");
+        }
+    }
+
+    #[test]
+    fn what_the_fuzzer_compares_is_the_same_for_what_is_known() {
+        for text in [
+            r#"{"id":1,"\u0069d":"x","a":null,"method":"\ud83d\ude00\n"}"#,
+            r#" { "a" : [1e3, {"a":2}] , "a": "" } "#,
+            " \"\\u00e9\\\"\" ",
+            "\"\"",
+            "[]",
+            "-0",
+            "\"\\ud800\"",
+        ] {
+            fuzz(text);
         }
     }
 

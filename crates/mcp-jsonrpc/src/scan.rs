@@ -274,7 +274,7 @@ fn special(word: u64) -> u64 {
     (is_zero(quote) | is_zero(backslash) | control) & HIGH
 }
 
-/// Any text is JSON, or is not, for us as for `serde_json`.
+/// Any text is JSON, or is not, for us as for `serde_json`, and means the same.
 #[cfg(any(fuzzing, test))]
 pub fn fuzz(data: &[u8]) {
     use serde::{Deserializer, de::IgnoredAny};
@@ -283,6 +283,8 @@ pub fn fuzz(data: &[u8]) {
     let mut reader = serde_json::Deserializer::from_str(text);
     let theirs = reader.deserialize_ignored_any(IgnoredAny).and_then(|_| reader.end());
     assert_eq!(Scanner::is_value(text), theirs.is_ok(), "{text:?}: {theirs:?}");
+    crate::members::fuzz(text);
+    crate::id::fuzz(text.trim_matches([' ', '\t', '\r', '\n']));
 }
 
 #[cfg(test)]

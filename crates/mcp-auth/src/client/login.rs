@@ -4,7 +4,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use mcp_core::{BoxFuture, Error};
+use mcp_core::{BoxFuture, Error, Secrets};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -114,7 +114,7 @@ impl Login<'_> {
                 say(&mut stream, "404 Not Found", "This is no answer to a login that is under way.").await;
                 continue;
             }
-            let outcome = self.code(&answer);
+            let outcome = self.code(&answer, begun);
             match &outcome {
                 Ok(_) => say(&mut stream, "200 OK", "You are logged in, and can close this page.").await,
                 Err(_) => say(&mut stream, "400 Bad Request", "The login failed. You can close this page.").await,
@@ -124,7 +124,7 @@ impl Login<'_> {
     }
 
     /// Nothing in an answer counts before it is known whose it is.
-    fn code(&self, answer: &Url) -> Result<String, AuthError> {
+    fn code(&self, answer: &Url, begun: &Begun) -> Result<String, AuthError> {
         let server = &self.found.server;
         match value(answer, "iss") {
             Some(issuer) if issuer != server.issuer => {
@@ -137,7 +137,9 @@ impl Login<'_> {
         }
         if let Some(error) = value(answer, "error") {
             let error_description = value(answer, "error_description").unwrap_or_default();
-            return Err(AuthError::Denied(OAuthError { error, error_description }.words()));
+            let mut sent = Secrets::default();
+            sent.add(&begun.state);
+            return Err(AuthError::Denied(OAuthError { error, error_description }.words(&sent)));
         }
         value(answer, "code").ok_or(AuthError::Mismatch("it has no code"))
     }

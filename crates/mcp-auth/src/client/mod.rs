@@ -19,7 +19,7 @@ use std::{
 };
 
 use mcp_core::{
-    BoxFuture, Error, ErrorKind,
+    BoxFuture, Error, ErrorKind, Secrets,
     client::{Credentials, Refusal, Target},
 };
 use url::Url;
@@ -220,6 +220,14 @@ fn sent(refusal: &Refusal<'_>) -> Option<String> {
     header.and_then(|(_, value)| value.strip_prefix("Bearer ")).map(str::to_owned)
 }
 
+/// The same error, whose scopes a server may have made of the token.
+fn without(error: AuthError, token: Option<&str>) -> AuthError {
+    let AuthError::InsufficientScope { missing } = error else { return error };
+    let mut sent = Secrets::default();
+    token.iter().for_each(|token| sent.add(token));
+    AuthError::InsufficientScope { missing: missing.iter().map(|scope| sent.mask(scope).into_owned()).collect() }
+}
+
 impl Server {
     fn current(&self) -> Option<Grant> {
         self.lock().clone()
@@ -300,7 +308,8 @@ impl Inner {
                     return Ok(kept.clone());
                 }
                 let held = kept.or_else(|| server.current());
-                scopes.step_up(wanted, held.as_ref().map_or(&[][..], |held| &held.scopes), found)?;
+                let stepped = scopes.step_up(wanted, held.as_ref().map_or(&[][..], |held| &held.scopes), found);
+                stepped.map_err(|error| without(error, refused))?;
                 held
             }
         };

@@ -2,6 +2,7 @@
 //!
 //! Specification: *Client Registration*; *RFC 7591*.
 
+use mcp_core::Secrets;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -55,7 +56,9 @@ impl ClientRegistration {
         });
         let answer = fetch.post(endpoint, "application/json", &[], about.to_string()).await?;
         if !answer.is_success() {
-            let words = answer.json::<OAuthError>().map_or_else(|| format!("status {}", answer.status), |e| e.words());
+            let words = answer
+                .json::<OAuthError>()
+                .map_or_else(|| format!("status {}", answer.status), |e| e.words(&Secrets::default()));
             return Err(AuthError::Registration(words));
         }
         let registered: Registered =

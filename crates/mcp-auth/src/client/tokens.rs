@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mcp_core::Secrets;
 use serde::Deserialize;
 use url::form_urlencoded;
 
@@ -44,9 +45,10 @@ impl From<AuthError> for Failed {
 }
 
 impl OAuthError {
-    /// In words; what a server says is cut and made harmless.
-    pub(super) fn words(&self) -> String {
-        let (error, description) = (mcp_core::shown(&self.error), mcp_core::shown(&self.error_description));
+    /// In words; what a server says is cut and made harmless, and does not repeat what it was sent.
+    pub(super) fn words(&self, sent: &Secrets) -> String {
+        let harmless = |text: &str| mcp_core::shown(&sent.mask(text));
+        let (error, description) = (harmless(&self.error), harmless(&self.error_description));
         if description.is_empty() { error } else { format!("{error}: {description}") }
     }
 }
@@ -65,12 +67,22 @@ pub(super) async fn ask(
     if !answer.is_success() {
         return Err(match answer.json::<OAuthError>() {
             Some(error) if error.error == "invalid_grant" => Failed::InvalidGrant,
-            Some(error) => AuthError::Server(error.words()).into(),
+            Some(error) => AuthError::Server(error.words(&secrets(&head, client, parameters))).into(),
             None => AuthError::Server(format!("it answered {} to a request for tokens", answer.status)).into(),
         });
     }
     let tokens: Tokens = answer.json().ok_or_else(|| AuthError::Server("what it answered are no tokens".to_owned()))?;
     grant(tokens, client, before)
+}
+
+/// What the server gets that errors must not repeat.
+fn secrets(head: &[(&str, String)], client: &ClientCredentials, parameters: &[(&str, &str)]) -> Secrets {
+    let mut secrets = Secrets::default();
+    head.iter().for_each(|(_, value)| secrets.add_header(value));
+    client.secret.iter().for_each(|secret| secrets.add(secret));
+    let is_secret = |name: &str| matches!(name, "code" | "code_verifier" | "refresh_token");
+    parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| secrets.add(value));
+    secrets
 }
 
 /// The headers and the form that ask for tokens.

@@ -288,7 +288,7 @@ impl Link {
                 let waiter = response.id.as_ref().and_then(|id| lock(&self.pending).settle(id));
                 match waiter {
                     Some(waiter) => waiter.settle(Ok(Incoming::Response(response))),
-                    None => tracing::debug!(id = ?response.id, "an answer to no pending request was dropped"),
+                    None => tracing::debug!("an answer to no pending request was dropped"),
                 }
             }
             Message::Notification(notification) => self.on_notification(notification, inbox).await,

@@ -15,6 +15,7 @@ use crate::{
     contained::Contained,
     mcp_code,
     method::question,
+    shown::misfit,
     types::{
         ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitMode, ElicitParams,
         ElicitResult, Root, WrittenSampling,
@@ -167,7 +168,7 @@ fn read<P: DeserializeOwned>(method: &str, params: Option<&Raw>) -> Result<P, Er
     let params = params.cloned().unwrap_or(Raw::empty_object());
     params.decode().map_err(|error| {
         let object = ErrorObject::new(code::INVALID_PARAMS, format!("the parameters of `{method}` do not fit"));
-        let message = format!("the server's question `{method}` does not have its shape: {error}");
+        let message = format!("the server's question `{method}` does not have its shape: {}", misfit(&error));
         Error::from_object(object).saying(message)
     })
 }

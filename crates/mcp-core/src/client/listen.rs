@@ -309,7 +309,7 @@ impl Client {
 /// Takes back what a subscription has asked a legacy server for.
 async fn unsubscribe(client: &Client, uri: String) {
     if let Err(error) = client.listening().unsubscribe(client, uri).await {
-        tracing::debug!(%error, "a server would not forget a subscription");
+        tracing::debug!(error = error.to_log(), "a server would not forget a subscription");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     Blame, Client, Error, ErrorKind, Tool,
     client::remote,
     method::{ListPrompts, ListResourceTemplates, ListResources, ListTools, Method},
-    shown,
+    shown::{misfit, shown},
     types::{PaginatedParams, PromptDefinition, ResourceDefinition, ResourceTemplateDefinition, ToolDefinition},
 };
 
@@ -65,7 +65,9 @@ lists! {
 }
 
 fn definition<T: DeserializeOwned>(_: &Client, raw: &Raw) -> Option<T> {
-    raw.decode().map_err(|error| tracing::warn!(%error, "a definition cannot be read; it is left out")).ok()
+    raw.decode()
+        .map_err(|error| tracing::warn!(error = misfit(&error), "a definition cannot be read; it is left out"))
+        .ok()
 }
 
 /// Lists are followed to their end, which comes at the latest after [`Limits::max_pages`](crate::Limits) pages or
@@ -166,7 +168,7 @@ impl Client {
     }
 
     fn tool(&self, raw: &Raw) -> Option<Tool> {
-        let read = raw.decode::<ToolDefinition>().map_err(|error| error.to_string());
+        let read = raw.decode::<ToolDefinition>().map_err(|error| misfit(&error));
         let tool = read.and_then(|definition| remote::tool(self, definition).map_err(|error| error.to_string()));
         tool.map_err(|error| {
             let name = raw.decode::<serde_json::Value>().ok().and_then(|tool| Some(tool["name"].as_str()?.to_owned()));

@@ -12,7 +12,7 @@ use crate::{
     Blame, Era, Error, ErrorKind,
     client::input::InputRequired,
     method::{CallTool, Method},
-    shown,
+    shown::{misfit, shown},
     types::{CallToolResult, Task},
 };
 
@@ -80,7 +80,7 @@ fn invalid(message: impl Into<String>) -> Error {
 }
 
 fn misshapen(message: String, error: serde_json::Error) -> Error {
-    Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
+    invalid(format!("{message}: {}", misfit(&error)))
 }
 
 /// What a tool came to as a value of the caller's type, or its failure in its own words. `who` is what was called.

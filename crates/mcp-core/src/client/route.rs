@@ -299,7 +299,8 @@ impl Hearing {
     fn other(&self, method: &str, params: Option<&Raw>) {
         match self.others.get(method) {
             Some(hear) => tell(|| hear(params.cloned())),
-            None => tracing::debug!(method, "a notification was ignored"),
+            // Its method is the server's word, and may be anything.
+            None => tracing::debug!("a notification that nobody hears of was ignored"),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
     client::{CallOptions, Subscription, call::Ask, input::InputRequest, result, rounds::Outcome},
     deadline::deadline,
     method::{CallTool, CancelTask, GetTask, UpdateTask},
-    shown::Elided,
+    shown::{Elided, misfit},
     store::TaskStatus,
     types::{CallToolResult, NotificationFilter, Task, TaskParams, UpdateTaskParams},
 };
@@ -355,8 +355,8 @@ impl Questions {
                 return Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer));
             }
             let asked = request.decode().map_err(|error| {
-                let message = "what a task wants to know does not have its shape";
-                Error::caused(ErrorKind::ProtocolInvalid, message, error).blaming(Blame::Peer)
+                let message = format!("what a task wants to know does not have its shape: {}", misfit(&error));
+                Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer)
             })?;
             let (asking, handle) = abortable(self.asking(asked));
             self.asked.insert(key.clone(), handle);

@@ -15,6 +15,7 @@ use crate::{
     mailbox::Mailbox,
     method::notification,
     observer::{ConnectionEvent, Observers, Role},
+    shown::Size,
 };
 
 /// What a client speaks over. Users write their own; for a wire that both sides share, a
@@ -116,8 +117,8 @@ impl<T: Transport> IntoTransport for T {
     }
 }
 
-/// A message on its way out.
-#[derive(Debug, Clone)]
+/// A message on its way out. `Debug` says how long it is, and not what is in it, nor which arguments travel in headers.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Outgoing {
     /// The message as JSON text on one line.
@@ -133,6 +134,18 @@ pub struct Outgoing {
     /// The arguments of a tool that travel in headers too, where the wire has headers: what follows `Mcp-Param-`, and
     /// the value, not encoded. Only in the modern era, and only of tools that the client has listed.
     pub mirrored: Vec<(ByteString, ByteString)>,
+}
+
+impl std::fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outgoing")
+            .field("frame", &Size(&self.frame))
+            .field("id", &self.id)
+            .field("method", &self.method)
+            .field("revision", &self.revision)
+            .field("mirrored", &self.mirrored.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Outgoing {

@@ -11,7 +11,6 @@ use crate::{
 
 /// A queue bounded by number and bytes. What must not be lost goes in over the bound ([`push`](Self::push)); its senders
 /// are themselves bounded. What may be dropped or waited with asks first ([`offer`](Self::offer)).
-#[derive(Debug)]
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
     filled: Notify,
@@ -20,7 +19,6 @@ pub(crate) struct Mailbox<T> {
     most_bytes: usize,
 }
 
-#[derive(Debug)]
 struct State<T> {
     items: VecDeque<Item<T>>,
     bytes: usize,
@@ -32,12 +30,19 @@ struct State<T> {
     read: u64,
 }
 
-#[derive(Debug)]
 struct Item<T> {
     item: T,
     bytes: usize,
     /// It must not be lost.
     owed: bool,
+}
+
+/// How much may wait in it, and not what does.
+impl<T> std::fmt::Debug for Mailbox<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { most, most_bytes, .. } = self;
+        f.debug_struct("Mailbox").field("most", most).field("most_bytes", most_bytes).finish_non_exhaustive()
+    }
 }
 
 impl<T> State<T> {

@@ -333,7 +333,7 @@ impl Following {
                 }
                 Err(error) => {
                     let prefix = &self.remote.prefix;
-                    tracing::warn!(prefix, %error, "a mounted server does not say what it offers now");
+                    tracing::warn!(prefix, error = error.to_log(), "a mounted server does not say what it offers now");
                     self.stale.insert(list);
                 }
             }

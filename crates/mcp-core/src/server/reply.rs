@@ -6,10 +6,10 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_jsonrpc::{ByteString, ErrorObject, Malformed, MalformedKind, Raw, RequestId, encode};
 use serde::Serialize;
 
-use crate::{Era, Fault, Revision, head::meta_key, observer::Outcome, types::CacheHint};
+use crate::{Era, Fault, Revision, head::meta_key, observer::Outcome, shown::Size, types::CacheHint};
 
-/// The one answer to a request: a result, or why there is none.
-#[derive(Debug, Clone)]
+/// The one answer to a request: a result, or why there is none. `Debug` says how long a result is, and which code an error has.
+#[derive(Clone)]
 pub struct Reply {
     id: Option<RequestId>,
     revision: Revision,
@@ -17,7 +17,7 @@ pub struct Reply {
 }
 
 /// A result's members, before the era's own are added.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Body {
     /// The members as JSON text, without the braces and without `_meta`.
     pub(crate) members: BytesMut,
@@ -111,6 +111,20 @@ pub(crate) fn write<R: Rendered + ?Sized>(out: &mut BytesMut, entries: &[Arc<R>]
             out.put_u8(b',');
         }
         out.put_slice(entry.rendered(revision).as_bytes());
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let outcome = self.outcome.as_ref().map_err(|fault| fault.to_error(self.revision).code);
+        f.debug_struct("Reply").field("id", &self.id).field("outcome", &outcome).finish_non_exhaustive()
+    }
+}
+
+/// What a call came to is for its caller.
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").field("members", &Size(&self.members)).finish_non_exhaustive()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     Exchange, Limits,
     mailbox::Mailbox,
     server::outlet::{Kind, Outlet, Queued},
+    shown::Size,
 };
 
 /// The notifications of one call and the answer behind them, for a transport that gives each call a stream of its own.
@@ -16,14 +17,23 @@ use crate::{
 #[derive(Debug)]
 pub struct CallStream(Arc<Mailbox<Queued>>);
 
-/// What comes on a call's stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What comes on a call's stream. `Debug` says how long a message is, and not what is in it.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallEvent {
     /// A message.
     Frame(Bytes),
     /// The handler wants the connection to end, while the call goes on.
     Disconnect,
+}
+
+impl std::fmt::Debug for CallEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Frame(frame) => f.debug_tuple("Frame").field(&Size(frame)).finish(),
+            Self::Disconnect => f.write_str("Disconnect"),
+        }
+    }
 }
 
 impl CallEvent {

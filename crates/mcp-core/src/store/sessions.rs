@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::{SessionId, ready};
 use crate::{BoxFuture, Error, lock::lock, types::LogLevel};
 
-/// What is kept of a legacy session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is kept of a legacy session. `Debug` shows neither whom it belongs to nor what it is subscribed to.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionRecord {
     /// The revision that was agreed on.
@@ -32,6 +32,19 @@ pub struct SessionRecord {
     pub lists: [bool; 3],
     /// The resources that it is subscribed to.
     pub subscriptions: Vec<String>,
+}
+
+impl fmt::Debug for SessionRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRecord")
+            .field("revision", &self.revision)
+            .field("is_ready", &self.is_ready)
+            .field("log_level", &self.log_level)
+            .field("lists", &self.lists)
+            .field("has_principal", &self.principal.is_some())
+            .field("subscriptions", &self.subscriptions.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Where sessions are kept. Each lives until its time is over, which every touch begins anew.

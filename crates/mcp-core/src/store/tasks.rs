@@ -48,7 +48,7 @@ impl TaskStatus {
 }
 
 /// What a task came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
     Result(Raw),
@@ -58,8 +58,9 @@ enum Outcome {
 
 /// What is kept of a task. It changes by its own methods alone, which keep its rules; each says whether it has.
 ///
-/// As JSON it is what stores keep: what one version of this crate has written, later ones read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// As JSON it is what stores keep: what one version of this crate has written, later ones read. `Debug` shows how far it is,
+/// and neither whom it belongs to nor what was said about it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default = "TaskRecord::nothing")]
 pub struct TaskRecord {
     owner: Option<[u8; 32]>,
@@ -79,6 +80,22 @@ pub struct TaskRecord {
     /// The answers that wait for the task.
     answers: BTreeMap<String, Raw>,
     outcome: Option<Outcome>,
+}
+
+impl fmt::Debug for TaskRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskRecord")
+            .field("status", &self.status())
+            .field("created", &self.created)
+            .field("updated", &self.updated)
+            .field("ttl", &self.ttl)
+            .field("version", &self.version)
+            .field("held_until", &self.held_until)
+            .field("has_owner", &self.owner.is_some())
+            .field("open", &self.open.len())
+            .field("answers", &self.answers.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl TaskRecord {

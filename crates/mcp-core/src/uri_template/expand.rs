@@ -1,7 +1,5 @@
-use super::{
-    part::{Expression, Operator, Part},
-    percent,
-};
+use super::part::{Expression, Operator, Part};
+use crate::percent;
 
 pub(super) fn expand<'v>(parts: &[Part], mut value: impl FnMut(&str) -> Option<&'v str>) -> String {
     let mut uri = String::new();

@@ -3,10 +3,8 @@
 
 use std::ops::Range;
 
-use super::{
-    percent,
-    program::{Index, Program, Step},
-};
+use super::program::{Index, Program, Step};
+use crate::percent;
 
 /// The decoded value of each variable. `None` inside is a variable that is missing.
 pub(super) fn matches(program: &Program, variables: usize, uri: &[u8]) -> Option<Vec<Option<String>>> {

@@ -50,7 +50,6 @@ mod matcher;
 mod parse;
 mod part;
 mod path;
-mod percent;
 mod program;
 mod specificity;
 mod stops;

@@ -6,8 +6,8 @@ use super::{
     UriTemplate, UriTemplateError,
     error::Flaw,
     part::{Expression, Operator, Part},
-    percent,
 };
+use crate::percent;
 
 type Refusal<T> = Result<T, UriTemplateError>;
 

@@ -10,7 +10,7 @@ mod sse;
 mod target;
 
 #[cfg(fuzzing)]
-pub(crate) use sse::fuzz as fuzz_events;
+pub(crate) use {legacy::fuzz as fuzz_stream, sse::fuzz as fuzz_events};
 
 use std::{
     fmt,
@@ -263,21 +263,21 @@ impl Endpoint {
         if let Some(opening) = opening {
             opening.wait().await;
         }
-        let response = self.target.post(out, &session).await?;
-        let status = response.status();
-        if carries_session(out) && session.is_lost(&response) {
-            return Err(legacy::lost(response));
+        let answer = self.target.post(out, &session).await?;
+        let status = answer.response.status();
+        if carries_session(out) && session.is_lost(&answer.response) {
+            return Err(legacy::lost(answer.response));
         }
         let is_handshake = out.calls(Initialize::NAME);
         if is_handshake && status.is_success() {
-            session = Session::begun(&response);
+            session = Session::begun(&answer.response);
             self.state().begun = Some(session.clone());
         }
         let is_modern = out.revision.is_some_and(|revision| revision.era() == Era::Modern);
         let resume = (!is_modern).then(|| Resume::new(&self.target, session));
         let target = Arc::clone(&self.target);
         let reading = Reading { id: out.id.clone(), revision: out.revision, inbox: inbox.clone(), target };
-        match read::replies(response, reading, resume).await {
+        match read::replies(answer, reading, resume).await {
             Err(refusal) if is_handshake && may_be_old(status) => self.fall_back(out, inbox, refusal).await,
             replies => replies.map(Stage::Reading),
         }
@@ -300,14 +300,14 @@ impl Endpoint {
         if let Some(old) = old {
             return old.tell(&self.target, out).await;
         }
-        let response = self.target.post(out, &session).await?;
-        if response.status().is_success() {
-            drain(response);
+        let answer = self.target.post(out, &session).await?;
+        if answer.response.status().is_success() {
+            drain(answer.response);
             Ok(())
-        } else if carries_session(out) && session.is_lost(&response) {
-            Err(legacy::lost(response))
+        } else if carries_session(out) && session.is_lost(&answer.response) {
+            Err(legacy::lost(answer.response))
         } else {
-            Err(refused::refused(response).await)
+            Err(refused::refused(answer).await)
         }
     }
 }

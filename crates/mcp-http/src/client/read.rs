@@ -15,7 +15,7 @@ use super::{
     events::{Ended, Events},
     legacy::Resume,
     refused::{challenges, failed, invalid, is_about_now, media_type, refused, unexpected},
-    target::Target,
+    target::{Answer, Target},
 };
 
 /// What the replies of a request are read by.
@@ -42,18 +42,20 @@ struct Stream {
 }
 
 /// Reads the replies: JSON, or events. An error status with a JSON-RPC error is a reply like any other.
-pub(super) async fn replies(response: Response, reading: Reading, resume: Option<Resume>) -> Result<Answers, Error> {
-    match media_type(&response).as_str() {
-        "text/event-stream" if response.status().is_success() => {
-            let stream = Stream { events: Events::new(response, &reading.target.limits), resume };
+pub(super) async fn replies(answer: Answer, reading: Reading, resume: Option<Resume>) -> Result<Answers, Error> {
+    let status = answer.response.status();
+    match media_type(&answer.response).as_str() {
+        "text/event-stream" if status.is_success() => {
+            let stream = Stream { events: Events::new(answer.response, &reading.target.limits), resume };
             Ok(Answers { ready: VecDeque::new(), stream: Some(Box::new(stream)), reading })
         }
-        "application/json" if !is_about_now(response.status()) => in_json(response, reading).await,
-        _ => Err(refused(response).await),
+        "application/json" if !is_about_now(status) => in_json(answer, reading).await,
+        _ => Err(refused(answer).await),
     }
 }
 
-async fn in_json(response: Response, reading: Reading) -> Result<Answers, Error> {
+async fn in_json(answer: Answer, reading: Reading) -> Result<Answers, Error> {
+    let Answer { response, sent } = answer;
     let (status, challenges) = (response.status(), challenges(&response));
     let body = body(response, reading.target.limits.message_bytes).await?;
     let is_answered = |incoming: &VecDeque<Incoming>| incoming.iter().any(|one| matches!(one, Incoming::Response(_)));
@@ -61,7 +63,10 @@ async fn in_json(response: Response, reading: Reading) -> Result<Answers, Error>
         Ok(ready) if is_answered(&ready) => Ok(Answers { ready, stream: None, reading }),
         Ok(_) if status.is_success() => Err(invalid("the reply does not answer the request")),
         Err(error) if status.is_success() => Err(error),
-        _ => Err(unexpected(status.as_u16(), "application/json", &body).with_challenges(challenges)),
+        _ => {
+            let error = unexpected(status.as_u16(), "application/json", &body, &sent.secrets());
+            Err(error.with_challenges(challenges))
+        }
     }
 }
 
@@ -129,8 +134,8 @@ impl Reading {
                 Message::Response(response) if response.id.is_none() || response.id == self.id => {
                     incoming.push_back(Incoming::Response(response));
                 }
-                Message::Response(response) => {
-                    tracing::debug!(id = ?response.id, "an answer to another request was dropped");
+                Message::Response(_) => {
+                    tracing::debug!("an answer to another request was dropped");
                 }
                 Message::Notification(notification) => {
                     match about_request(&notification, self.target.limits.id_bytes) {

@@ -4,22 +4,23 @@ use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
 use http::header;
-use mcp_core::{Blame, Error, ErrorKind, shown};
+use mcp_core::{Blame, Error, ErrorKind, Secrets, shown};
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
-use super::target::drain;
+use super::target::{Answer, drain};
 
 /// Why a response is no reply: status, type, and how its body begins.
-pub(super) async fn refused(response: Response) -> Error {
-    let (status, kind) = (response.status().as_u16(), media_type(&response));
-    if let Some(origin) = points_to(&response) {
+pub(super) async fn refused(answer: Answer) -> Error {
+    let Answer { response, sent } = answer;
+    let (status, kind, secrets) = (response.status().as_u16(), media_type(&response), sent.secrets());
+    if let Some(origin) = points_to(&response, &secrets) {
         drain(response);
         let message = format!("the server answered {status} and points to {origin}, which is not followed");
         return Error::new(ErrorKind::TransportError, message).with_status(status);
     }
     let (challenges, wait) = (challenges(&response), retry_after(&response));
-    let error = unexpected(status, &kind, &beginning(response).await).with_challenges(challenges);
+    let error = unexpected(status, &kind, &beginning(response).await, &secrets).with_challenges(challenges);
     match wait {
         Some(wait) => error.with_retry_after(wait),
         None => error,
@@ -27,11 +28,11 @@ pub(super) async fn refused(response: Response) -> Error {
 }
 
 /// Where a redirect points: its origin alone, as the rest may hold a secret, be it that of the URL that was asked for.
-fn points_to(response: &Response) -> Option<String> {
+fn points_to(response: &Response, secrets: &Secrets) -> Option<String> {
     let location = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection())?;
     let url = location.to_str().ok().and_then(|location| response.url().join(location).ok());
     Some(match url.map(|url| url.origin()) {
-        Some(origin) if origin.is_tuple() => shown(&origin.ascii_serialization()),
+        Some(origin) if origin.is_tuple() => shown(&secrets.mask(&origin.ascii_serialization())),
         Some(_) => "what has no origin".to_owned(),
         None => "what is no URL".to_owned(),
     })
@@ -95,9 +96,11 @@ async fn beginning(mut response: Response) -> BytesMut {
 /// How much of a body an error shows, in bytes.
 const EXCERPT: usize = 200;
 
-pub(super) fn unexpected(status: u16, kind: &str, body: &[u8]) -> Error {
+/// What a server repeats of the request's secrets is masked: whoever logs the error is not meant to have them.
+pub(super) fn unexpected(status: u16, kind: &str, body: &[u8], secrets: &Secrets) -> Error {
     let excerpt = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
-    let message = format!("the server answered {status} with \"{}\": {excerpt:?}", shown(kind));
+    let (kind, excerpt) = (shown(&secrets.mask(kind)), secrets.mask(&excerpt));
+    let message = format!("the server answered {status} with \"{kind}\": {excerpt:?}");
     match status {
         401 => Error::new(ErrorKind::Unauthorized, message),
         200..300 => Error::new(ErrorKind::ProtocolInvalid, message),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use mcp_core::{
-    BoxFuture, Era, Error, ErrorKind, Limits,
+    BoxFuture, Era, Error, ErrorKind, Limits, Secrets,
     client::{Credentials, MAX_REFUSALS, Outgoing, Refusal, Target as Asking},
     method::{Initialize, Method as _},
     shown,
@@ -22,6 +22,31 @@ pub(super) struct Target {
     pub(super) headers: UserHeaders,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) limits: Limits,
+}
+
+/// A response, and what of its request is nobody else's to read.
+pub(super) struct Answer {
+    pub(super) response: Response,
+    pub(super) sent: Sent,
+}
+
+/// What a server knows of this side that errors must not repeat: the headers that are marked as sensitive, and the URL.
+pub(super) struct Sent {
+    headers: Vec<HeaderValue>,
+    url: Url,
+}
+
+impl Sent {
+    fn new(headers: &HeaderMap, url: &Url) -> Self {
+        Self { headers: headers.values().filter(|value| value.is_sensitive()).cloned().collect(), url: url.clone() }
+    }
+
+    pub(super) fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        self.headers.iter().for_each(|value| secrets.add_header(&String::from_utf8_lossy(value.as_bytes())));
+        secrets.add_url(self.url.as_str());
+        secrets
+    }
 }
 
 /// The headers that a user adds.
@@ -58,23 +83,23 @@ fn is_the_protocols(name: &HeaderName) -> bool {
 
 impl Target {
     /// Sends a request with these headers beside the user's.
-    pub(super) async fn send(&self, method: Method, own: HeaderMap) -> Result<Response, Error> {
+    pub(super) async fn send(&self, method: Method, own: HeaderMap) -> Result<Answer, Error> {
         self.carry(method, self.url.clone(), own, Bytes::new()).await
     }
 
     /// Posts a message to the endpoint.
-    pub(super) async fn post(&self, out: &Outgoing, session: &Session) -> Result<Response, Error> {
+    pub(super) async fn post(&self, out: &Outgoing, session: &Session) -> Result<Answer, Error> {
         self.post_to(self.url.clone(), out, session).await
     }
 
     /// Posts a message elsewhere on the same origin.
-    pub(super) async fn post_to(&self, url: Url, out: &Outgoing, session: &Session) -> Result<Response, Error> {
-        let response = self.carry(Method::POST, url, headers_of(out, session)?, out.frame.clone()).await?;
-        if refused::wants_credentials(&response) { Err(refused::refused(response).await) } else { Ok(response) }
+    pub(super) async fn post_to(&self, url: Url, out: &Outgoing, session: &Session) -> Result<Answer, Error> {
+        let answer = self.carry(Method::POST, url, headers_of(out, session)?, out.frame.clone()).await?;
+        if refused::wants_credentials(&answer.response) { Err(refused::refused(answer).await) } else { Ok(answer) }
     }
 
     /// Sends a request, with better credentials where those that it had are refused.
-    async fn carry(&self, method: Method, url: Url, own: HeaderMap, body: Bytes) -> Result<Response, Error> {
+    async fn carry(&self, method: Method, url: Url, own: HeaderMap, body: Bytes) -> Result<Answer, Error> {
         let Some(credentials) = &self.credentials else {
             return self.carry_once(method, url, HeaderMap::new(), own, body).await;
         };
@@ -85,11 +110,12 @@ impl Target {
         let mut before = 0;
         loop {
             let given = of_credentials(&sent)?;
-            let response = self.carry_once(method.clone(), url.clone(), given, own.clone(), body.clone()).await?;
+            let answer = self.carry_once(method.clone(), url.clone(), given, own.clone(), body.clone()).await?;
             // Whoever says farewell does not log in for it.
-            if !refused::wants_credentials(&response) || before == MAX_REFUSALS || method == Method::DELETE {
-                return Ok(response);
+            if !refused::wants_credentials(&answer.response) || before == MAX_REFUSALS || method == Method::DELETE {
+                return Ok(answer);
             }
+            let response = answer.response;
             let (status, challenges) = (response.status().as_u16(), refused::challenges(&response));
             drain(response);
             let refusal = Refusal::new(status, &challenges, &sent).after(before);
@@ -106,13 +132,15 @@ impl Target {
         credentials: HeaderMap,
         own: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, Error> {
+    ) -> Result<Answer, Error> {
         let mut headers = self.headers.current().await?;
         headers.extend(credentials);
         headers.extend(own);
+        let sent = Sent::new(&headers, &url);
         let request = self.client.request(method, url).headers(headers);
         let request = if body.is_empty() { request } else { request.body(body) };
-        request.send().await.map_err(|error| refused::failed("the request could not be sent", error))
+        let response = request.send().await.map_err(|error| refused::failed("the request could not be sent", error))?;
+        Ok(Answer { response, sent })
     }
 }
 

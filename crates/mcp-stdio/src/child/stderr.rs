@@ -21,16 +21,22 @@ const LINE: usize = 64 << 10;
 const KEPT: usize = 10;
 
 /// The last lines of a child's stderr, as far as [`Child::keep_stderr`](super::Child::keep_stderr) keeps them. Clones see the
-/// same, and what children say that are started again goes on in it.
-#[derive(Debug, Clone, Default)]
+/// same, and what children say that are started again goes on in it. `Debug` says how many lines there are, and not what is in them.
+#[derive(Clone, Default)]
 pub struct StderrTail(Arc<Mutex<Tail>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Tail {
     lines: VecDeque<String>,
     bytes: usize,
     /// None where nothing is kept.
     most: Option<usize>,
+}
+
+impl std::fmt::Debug for StderrTail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StderrTail({} lines)", self.lock().lines.len())
+    }
 }
 
 impl StderrTail {

@@ -4,7 +4,7 @@ use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use mcp_core::{
-    Blame, Error, ErrorKind, Limits,
+    Blame, Error, ErrorKind, Limits, Secrets,
     client::{Credentials, MAX_REFUSALS, Refusal, Target},
     shown,
 };
@@ -21,7 +21,7 @@ use tokio_tungstenite::{
 use url::Url;
 
 use crate::{
-    RESUME_SUBPROTOCOL, SUBPROTOCOL,
+    AUTH_SUBPROTOCOL, RESUME_SUBPROTOCOL, SUBPROTOCOL,
     socket::{
         Counted, End, Link, config,
         ledger::{Broken, Hello},
@@ -70,7 +70,12 @@ impl Dial {
         let (mut link, picked) = self.socket().await?;
         let hello = match picked {
             Picked::Plain => None,
-            Picked::Resume => Some(greet(&mut link, hello).await?),
+            Picked::Resume => {
+                hello.token.iter().for_each(|token| link.add_secret(token));
+                let theirs = greet(&mut link, hello).await?;
+                theirs.token.iter().for_each(|token| link.add_secret(token));
+                Some(theirs)
+            }
         };
         Ok((link, hello))
     }
@@ -111,23 +116,36 @@ impl Dial {
     }
 
     async fn socket_with(&self, headers: &HeaderMap) -> Result<(Link<Line>, Picked), Error> {
+        let secrets = self.secrets(headers);
+        let failed = |error| failed(error, &secrets);
+        let masked = |link: Link<Line>| link.with_secrets(secrets.clone());
         match self.upgrade(Some(&self.offers()), headers).await {
             // To browsers that is no subprotocol and no failure; the library that we use takes it for one.
             Err(WsError::Protocol(ProtocolError::SecWebSocketSubProtocolError(SubProtocolError::NoSubProtocol)))
                 if self.auth.is_none() =>
             {
-                Ok((self.upgrade(None, headers).await.map_err(failed)?.0, Picked::Plain))
+                Ok((masked(self.upgrade(None, headers).await.map_err(failed)?.0), Picked::Plain))
             }
             Err(error) => Err(failed(error)),
             Ok((link, picked)) => match picked.as_ref().map(HeaderValue::as_bytes) {
-                Some(picked) if picked == RESUME_SUBPROTOCOL.as_bytes() => Ok((link, Picked::Resume)),
-                Some(picked) if picked == SUBPROTOCOL.as_bytes() => Ok((link, Picked::Plain)),
+                Some(picked) if picked == RESUME_SUBPROTOCOL.as_bytes() => Ok((masked(link), Picked::Resume)),
+                Some(picked) if picked == SUBPROTOCOL.as_bytes() => Ok((masked(link), Picked::Plain)),
                 _ => {
                     let message = "the server picked a subprotocol that only tells it something";
                     Err(Error::new(ErrorKind::ProtocolInvalid, message).blaming(Blame::Peer))
                 }
             },
         }
+    }
+
+    /// What an upgrade with these headers tells the server that errors must not repeat.
+    fn secrets(&self, headers: &HeaderMap) -> Secrets {
+        let mut secrets = Secrets::default();
+        headers.values().for_each(|value| secrets.add_header(&String::from_utf8_lossy(value.as_bytes())));
+        secrets.add_url(self.url.as_str());
+        let token = self.auth.as_deref().and_then(|auth| auth.strip_prefix(AUTH_SUBPROTOCOL));
+        token.into_iter().for_each(|token| secrets.add(token));
+        secrets
     }
 
     fn offers(&self) -> String {
@@ -204,9 +222,9 @@ fn wants_credentials(error: &Error) -> bool {
     }
 }
 
-fn failed(error: WsError) -> Error {
+fn failed(error: WsError, secrets: &Secrets) -> Error {
     match error {
-        WsError::Http(response) => refused(&response),
+        WsError::Http(response) => refused(&response, secrets),
         WsError::Io(_) | WsError::Protocol(ProtocolError::HandshakeIncomplete) => {
             Error::caused(ErrorKind::TransportError, "the connection failed before it was a WebSocket", cause(error))
         }
@@ -229,10 +247,10 @@ fn cause(error: WsError) -> Box<dyn std::error::Error + Send + Sync> {
 }
 
 /// The server answered as to any other request.
-fn refused(response: &Response<Option<Vec<u8>>>) -> Error {
+fn refused(response: &Response<Option<Vec<u8>>>, secrets: &Secrets) -> Error {
     let status = response.status().as_u16();
     let body = response.body().as_deref().unwrap_or_default();
-    let body = shown(&String::from_utf8_lossy(&body[..body.len().min(1024)]));
+    let body = shown(&secrets.mask(&String::from_utf8_lossy(&body[..body.len().min(1024)])));
     let (kind, blame) = match status {
         401 => (ErrorKind::Unauthorized, Blame::Caller),
         _ => (ErrorKind::TransportError, Blame::Peer),

@@ -40,6 +40,7 @@ pub(super) async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         refuse(link, Verdict::NO_HELLO).await;
         return None;
     };
+    hello.token.iter().for_each(|token| link.add_secret(token));
     let window = hello.window;
     parked.hand_over(link, hello, owner).map(|link| (link, window))
 }
@@ -57,8 +58,10 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         (resume.hello(), resume)
     });
     match begun {
-        Ok((hello, resume)) if link.put(hello.to_text()).is_ok() => Some(Socket::new(link, Some(resume))),
-        Ok(_) => None,
+        Ok((hello, resume)) => {
+            hello.token.iter().for_each(|token| link.add_secret(token));
+            link.put(hello.to_text()).is_ok().then(|| Socket::new(link, Some(resume)))
+        }
         Err(error) => {
             tracing::warn!(%error, "there are no random numbers for a token");
             refuse(link, Verdict::OUR_FAULT).await;

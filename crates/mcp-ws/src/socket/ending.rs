@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mcp_core::{Farewell, shown};
+use mcp_core::{Farewell, Secrets, shown};
 use tokio_tungstenite::tungstenite::{
     Utf8Bytes,
     protocol::{CloseFrame, frame::coding::CloseCode},
@@ -64,8 +64,8 @@ impl From<Farewell> for Verdict {
     }
 }
 
-/// What the peer's close frame says, as an error.
-pub(super) fn closed_by_peer(frame: Option<&CloseFrame>) -> io::Error {
+/// What the peer's close frame says, as an error, but for what it repeats of our secrets.
+pub(super) fn closed_by_peer(frame: Option<&CloseFrame>, secrets: &Secrets) -> io::Error {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset};
     let Some(CloseFrame { code, reason }) = frame else {
         return io::Error::new(ConnectionAborted, "the peer closed the connection");
@@ -76,7 +76,7 @@ pub(super) fn closed_by_peer(frame: Option<&CloseFrame>) -> io::Error {
     };
     let told = match (words(*code), &**reason) {
         (words, "") => words.to_owned(),
-        (words, reason) => format!("{words}: {}", shown(reason)),
+        (words, reason) => format!("{words}: {}", shown(&secrets.mask(reason))),
     };
     io::Error::new(kind, format!("the peer closed the connection with {}{told}", u16::from(*code)))
 }

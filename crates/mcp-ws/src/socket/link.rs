@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures_util::{Sink, Stream};
+use mcp_core::Secrets;
 use mcp_jsonrpc::Bytes;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -45,6 +46,8 @@ pub(crate) struct Link<S> {
     owes_flush: bool,
     /// What ends it, as the peer will be told; `None` once there is nobody to tell.
     verdict: Option<Verdict>,
+    /// What the peer was told that nobody else may read.
+    secrets: Secrets,
 }
 
 /// Buffers of a size that thousands of connections can have.
@@ -87,7 +90,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
             owes_ping: false,
             owes_flush: false,
             verdict: Some(Verdict::NORMAL),
+            secrets: Secrets::default(),
         }
+    }
+
+    /// The same, whose errors do not repeat these.
+    #[cfg(feature = "client")]
+    pub(crate) fn with_secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// From here on the peer knows this one, too.
+    pub(crate) fn add_secret(&mut self, secret: &str) {
+        self.secrets.add(secret);
     }
 
     pub(super) fn traffic(&self) -> &Traffic {
@@ -110,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
                     return Poll::Ready(Err(self.refuse(Verdict::BINARY, "a binary frame")));
                 }
                 Some(Ok(Message::Close(frame))) => {
-                    let closed = closed_by_peer(frame.as_ref());
+                    let closed = closed_by_peer(frame.as_ref(), &self.secrets);
                     tracing::debug!(%closed, "a socket was closed");
                     return Poll::Ready(Err(End::Over(closed)));
                 }

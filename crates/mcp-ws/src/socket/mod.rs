@@ -66,7 +66,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Socket<S> {
 
 /// All of a connection. Both directions need all of the socket: a ping that is read is answered by a pong. They are polled
 /// by one task, so nobody ever waits for the lock.
-#[derive(Debug)]
 struct Shared<S> {
     /// The socket, unless it was lost and the connection waits for another.
     link: Option<Link<S>>,
@@ -78,6 +77,16 @@ struct Shared<S> {
     is_awaited: bool,
     /// How it ended.
     over: Option<(io::ErrorKind, String)>,
+}
+
+/// What was read, and what waits to be written, is whoever's it is.
+impl<S> std::fmt::Debug for Shared<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("has_socket", &self.link.is_some())
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How much is read while nobody waits for it, where the two sides have not said how much it may be.

@@ -55,6 +55,6 @@ impl<S> Resume<S> {
 
 impl<S> fmt::Debug for Resume<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resume").field("ledger", &self.ledger).finish_non_exhaustive()
+        f.debug_struct("Resume").finish_non_exhaustive()
     }
 }

@@ -11,18 +11,29 @@ use std::{
 use mcp_jsonrpc::{Bytes, ErrorObject, Message, Notification, Raw, Request, RequestId, Response};
 use tokio::{sync::oneshot, time::timeout};
 
-use crate::{ToolError, lock::lock, method::notification, pending::Pending, server::outlet::Outlet, shown};
+use crate::{
+    ToolError, lock::lock, method::notification, pending::Pending, server::outlet::Outlet, shown, shown::Size,
+};
 
 type Answer = Result<Raw, ErrorObject>;
 
-/// A message to a legacy client that has no stream of a call to go on.
-#[derive(Debug, Clone)]
+/// A message to a legacy client that has no stream of a call to go on. `Debug` says how long it is, and not what is in it.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Aside {
     /// A question, which is of use only where somebody hears it soon.
     Question(Bytes),
     /// What may wait until somebody listens.
     Notice(Bytes),
+}
+
+impl std::fmt::Debug for Aside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Question(frame) => f.debug_tuple("Question").field(&Size(frame)).finish(),
+            Self::Notice(frame) => f.debug_tuple("Notice").field(&Size(frame)).finish(),
+        }
+    }
 }
 
 /// Takes such messages; false if they can go nowhere.

@@ -14,6 +14,7 @@ use crate::{
         legacy::peer::{Aside, Questions},
         outlet::Outlet,
     },
+    shown::Size,
     store::SessionRecord,
     sync::atomic::{AtomicBool, Ordering},
     types::LogLevel,
@@ -37,14 +38,20 @@ struct Agreed {
     log_level: Mutex<LogLevel>,
 }
 
-/// A notification of something that has changed.
-#[derive(Debug, Clone)]
+/// A notification of something that has changed. `Debug` says how long the message is, and not what is in it.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Change {
     /// Its method.
     pub method: &'static str,
     /// The message.
     pub frame: Bytes,
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Change").field("method", &self.method).field("frame", &Size(&self.frame)).finish()
+    }
 }
 
 /// The lists that a record names, in its order.

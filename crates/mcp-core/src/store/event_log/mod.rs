@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{SessionId, ready};
 use crate::{
     BoxFuture, Error, Limits,
+    shown::Size,
     sync::{Mutex, lock},
 };
 
@@ -19,7 +20,8 @@ use crate::{
 pub struct StreamId(pub u64);
 
 /// An event that was sent on a stream of a legacy session, or would have been had somebody listened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `Debug` says how long the message is, and not what is in it.
+#[derive(Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "what an event is, those who write stores make too")]
 pub struct LoggedEvent {
     /// The stream.
@@ -30,6 +32,18 @@ pub struct LoggedEvent {
     pub is_answer: bool,
     /// The message.
     pub frame: Bytes,
+}
+
+impl fmt::Debug for LoggedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream, seq, is_answer, frame } = self;
+        f.debug_struct("LoggedEvent")
+            .field("stream", stream)
+            .field("seq", seq)
+            .field("is_answer", is_answer)
+            .field("frame", &Size(frame))
+            .finish()
+    }
 }
 
 /// Ids: what a client names as the last event that it has seen, a stream and a place in it.

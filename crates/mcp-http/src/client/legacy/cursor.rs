@@ -24,11 +24,11 @@ const FIRST: Duration = Duration::from_secs(1);
 pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
 /// The shortest wait: a stream that asks for none would be a busy loop.
-const SHORTEST: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST: Duration = Duration::from_millis(100);
 
 /// What is added to a wait that the stream asked for, at most: clients that were cut off together shall not come back
 /// together, and each is to come when it was told.
-const SPREAD: Duration = Duration::from_millis(50);
+pub(super) const SPREAD: Duration = Duration::from_millis(50);
 
 impl Cursor {
     /// Takes note of an event. A connection that merely opened brings nothing, and neither does an event that is known.

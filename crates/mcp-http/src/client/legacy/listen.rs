@@ -169,8 +169,8 @@ impl Listener {
         for message in messages {
             match message {
                 // Answers come on the stream of their call, which is resumed where it was cut.
-                Message::Response(response) => {
-                    tracing::debug!(id = ?response.id, "an answer on a stream of no call was dropped");
+                Message::Response(_) => {
+                    tracing::debug!("an answer on a stream of no call was dropped");
                 }
                 message => self.inbox.deliver(message).await,
             }

@@ -2,6 +2,8 @@
 //! transport of 2024-11-05.
 
 mod cursor;
+#[cfg(any(fuzzing, test))]
+mod fuzz;
 mod listen;
 mod old_sse;
 mod past;
@@ -15,6 +17,8 @@ use mcp_core::{Blame, Error, ErrorKind, Revision};
 use reqwest::{Response, StatusCode};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 
+#[cfg(fuzzing)]
+pub(crate) use self::fuzz::fuzz;
 pub(super) use self::{
     listen::{Listening, Opening, listen},
     old_sse::{OldAnswers, OldSse, may_be_old},
@@ -66,8 +70,8 @@ impl Session {
         self.id.as_ref()?;
         let (runtime, target) = (Handle::try_current().ok()?, Arc::clone(target));
         Some(runtime.spawn(async move {
-            if let Ok(Ok(response)) = timeout(FAREWELL, target.send(Method::DELETE, self.headers())).await {
-                drain(response);
+            if let Ok(Ok(answer)) = timeout(FAREWELL, target.send(Method::DELETE, self.headers())).await {
+                drain(answer.response);
             }
         }))
     }

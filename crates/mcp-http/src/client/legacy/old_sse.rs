@@ -87,11 +87,11 @@ impl OldSse {
 
     /// Posts what has no answer. The body of the response says nothing.
     pub(in crate::client) async fn tell(&self, target: &Target, out: &Outgoing) -> Result<(), Error> {
-        let response = target.post_to(self.messages.clone(), out, &Session::default()).await?;
-        if !response.status().is_success() {
-            return Err(refused(response).await);
+        let answer = target.post_to(self.messages.clone(), out, &Session::default()).await?;
+        if !answer.response.status().is_success() {
+            return Err(refused(answer).await);
         }
-        drain(response);
+        drain(answer.response);
         Ok(())
     }
 }
@@ -166,7 +166,7 @@ impl Waiting {
         match waiter {
             // There is always room for it.
             Some(waiter) => drop(waiter.try_send(Incoming::Response(response))),
-            None => tracing::debug!(id = ?response.id, "an answer to no pending request was dropped"),
+            None => tracing::debug!("an answer to no pending request was dropped"),
         }
     }
 

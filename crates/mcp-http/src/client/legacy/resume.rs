@@ -29,7 +29,7 @@ pub(in crate::client) struct Resume {
 }
 
 /// How often a stream is gone back to that brings nothing new. How long that takes is bounded by the call's own time.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 
 impl Resume {
     pub(in crate::client) fn new(target: &Arc<Target>, session: Session) -> Self {

@@ -32,19 +32,20 @@ pub(super) async fn open(target: &Target, session: &Session, last: Option<&Heade
     let mut headers = session.headers();
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.extend(last.map(|last| (LAST_EVENT_ID, last.clone())));
-    let response = match target.send(Method::GET, headers).await {
-        Ok(response) => response,
+    let answer = match target.send(Method::GET, headers).await {
+        Ok(answer) => answer,
         Err(error) => return Opened::Failed(error, None),
     };
-    let (status, wait) = (response.status(), retry_after(&response));
-    if status.is_success() && media_type(&response) == "text/event-stream" {
-        Opened::Stream(Box::new(Events::new(response, &target.limits)))
-    } else if session.is_lost(&response) {
-        Opened::Refused(lost(response))
-    } else if is_about_now(status) && !wants_credentials(&response) {
-        Opened::Failed(refused(response).await, wait)
+    let response = &answer.response;
+    let (status, wait) = (response.status(), retry_after(response));
+    if status.is_success() && media_type(response) == "text/event-stream" {
+        Opened::Stream(Box::new(Events::new(answer.response, &target.limits)))
+    } else if session.is_lost(response) {
+        Opened::Refused(lost(answer.response))
+    } else if is_about_now(status) && !wants_credentials(response) {
+        Opened::Failed(refused(answer).await, wait)
     } else {
-        Opened::Refused(refused(response).await)
+        Opened::Refused(refused(answer).await)
     }
 }
 
