@@ -37,7 +37,7 @@ pub(super) fn dispatch(core: &Arc<Core>, exchange: Exchange) -> Call {
     let span = Span::none();
     // Filters, introducers, and the handler on the way to its future: what the user wrote may panic.
     let started = contained(|| span.in_scope(|| start(core, exchange)));
-    let state = started.map_err(panicked).flatten().unwrap_or_else(|fault| Running::Done(Some(Err(fault))));
+    let state = settled(started).unwrap_or_else(|fault| Running::Done(Some(Err(fault))));
     Call { id, revision, state, span }
 }
 
@@ -154,7 +154,7 @@ impl Running {
         let asked = exchange.as_deref().and_then(|exchange| ask(exchange, future, &mut polled, cx));
         let outcome = match (polled, asked, timeout) {
             (_, Some(asked), _) => asked,
-            (Poll::Ready(outcome), ..) => outcome.map_err(panicked).flatten(),
+            (Poll::Ready(outcome), ..) => settled(outcome),
             (Poll::Pending, None, None) => return Poll::Pending,
             (Poll::Pending, None, Some(timeout)) => {
                 // A handler that never waits has used up its turn; its time is up all the same.
@@ -191,6 +191,11 @@ fn ask(
     }
     let round = polled.is_pending().then(|| replay.end(cx)).flatten()?;
     Some(replay.ask_client(exchange, round))
+}
+
+/// What came of it, or what its panic is answered with.
+pub(crate) fn settled<T>(outcome: Result<Result<T, Fault>, Panicked>) -> Result<T, Fault> {
+    outcome.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 /// What a panic of the user's is answered with.

@@ -13,7 +13,7 @@ use crate::{
     lock::lock,
     server::{
         Core,
-        dispatch::{Handling, Timeout, panicked},
+        dispatch::{Handling, Timeout, settled},
         modern::over,
         reply::{Body, ResultKind},
     },
@@ -168,7 +168,7 @@ async fn finished(
             () = pin!(&mut sleep) => Ok(expired(after, revision)),
         },
     };
-    contained(|| drop(handler)).and(outcome).map_err(panicked).flatten()
+    settled(contained(|| drop(handler)).and(outcome))
 }
 
 /// The result of the call as it would have been answered, or the error.
