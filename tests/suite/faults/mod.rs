@@ -1,5 +1,6 @@
 //! A network that does one thing wrong, at many places: who is answered, with what, and how often things are done.
 
+mod clocks;
 mod killed;
 mod proxy;
 
