@@ -3,6 +3,7 @@
 mod clocks;
 mod killed;
 mod proxy;
+mod streams;
 
 use std::{
     collections::HashMap,
