@@ -13,9 +13,9 @@ use mcp_core::{
     observer::{CloseReason, ConnectionEvent, Observer, Outcome, RequestEvent},
 };
 
-/// Three counts. Handlers find it in the server's state, and the server has it as its observer.
+/// Four counts. Handlers find it in the server's state, and the server has it as its observer.
 #[derive(Clone, Default)]
-pub(super) struct Gauge(Arc<[AtomicI64; 3]>);
+pub(super) struct Gauge(Arc<[AtomicI64; 4]>);
 
 /// Handlers that live.
 pub(super) const HANDLERS: usize = 0;
@@ -23,6 +23,8 @@ pub(super) const HANDLERS: usize = 0;
 pub(super) const REQUESTS: usize = 1;
 /// Connections and sessions, likewise.
 pub(super) const CONNECTIONS: usize = 2;
+/// Requests about tasks so far.
+pub(super) const ABOUT_TASKS: usize = 3;
 
 impl Gauge {
     fn add(&self, what: usize, number: i64) {
@@ -35,8 +37,9 @@ impl Gauge {
 }
 
 impl Observer for Gauge {
-    fn request_started(&self, _: &RequestEvent<'_>) {
+    fn request_started(&self, request: &RequestEvent<'_>) {
         self.add(REQUESTS, 1);
+        self.add(ABOUT_TASKS, i64::from(request.method == "tasks/get"));
     }
 
     fn request_completed(&self, _: &RequestEvent<'_>, _: Outcome, _: Duration) {

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     PATIENCE,
-    gauge::{CONNECTIONS, Gauge, HANDLERS, REQUESTS, Running},
+    gauge::{ABOUT_TASKS, CONNECTIONS, Gauge, HANDLERS, REQUESTS, Running},
 };
 use crate::{duplex::Wire, report, server::until};
 
@@ -257,9 +257,12 @@ impl Host {
     async fn ask(&self, client: &Client, feature: Feature, wrong: Wrong) -> Result<String, Error> {
         let token = CancellationToken::new();
         let options = CallOptions::new().timeout(PATIENCE).cancel_with(token.clone());
+        let looks = self.gauge.of(ABOUT_TASKS);
+        // Who does not know yet that there is a task cannot call it off.
+        let is_known = || feature != Feature::Task || self.gauge.of(ABOUT_TASKS) > looks;
         let give_up = async {
             if wrong.told(self.wire) == Some(ErrorKind::RequestCancelled) {
-                until("the handler runs", async || self.gauge.of(HANDLERS) == 1).await;
+                until("the handler runs", async || self.gauge.of(HANDLERS) == 1 && is_known()).await;
                 token.cancel();
             }
         };
