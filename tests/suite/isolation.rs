@@ -274,7 +274,7 @@ async fn nothing_crosses_over_streams_of_lines() {
     }
 }
 
-/// Where every answer is JSON, nothing is told but answers, and legacy questions come on the stream for what belongs to no call.
+/// Where every answer is JSON, nothing else is told, and legacy questions come on the stream for what belongs to no call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_crosses_over_http_in_json_alone() {
     for revision in BOTH {

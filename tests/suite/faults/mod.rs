@@ -1,6 +1,7 @@
 //! A network that does one thing wrong, at many places: who is answered, with what, and how often things are done.
 
 mod clocks;
+mod floods;
 mod gauge;
 mod handlers;
 mod killed;
