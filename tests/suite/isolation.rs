@@ -14,8 +14,10 @@ use mcp_core::{
     Client, ClientBuilder, Context, Limits, Principal, ResourceTemplate, Revision, Server, Tool, ToolError,
     client::{CallOptions, Changed},
     implementation,
-    server::{Peer, form, serve_peer},
-    types::{ElicitParams, ElicitResult, Implementation, LogLevel},
+    server::{Peer as At, form, serve_peer},
+    types::{
+        CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Implementation, LogLevel, SamplingMessage,
+    },
     uri_template::Variables,
 };
 use mcp_http::{Http, Routes};
@@ -25,8 +27,13 @@ use mcp_ws::{Ws, WsLayer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::{report, server::property::Random};
+use crate::{
+    duplex::Peer,
+    report,
+    server::{gauge, modern_meta, property::Random, until},
+};
 
 const CLIENTS: usize = 64;
 /// Calls that each client makes, so many of them at once.
@@ -61,8 +68,9 @@ async fn work(context: Context, Work { marker, seed }: Work) -> Result<String, T
     let first: Name = context.elicit("who", form(format!("{marker} asks {name}"))).await?;
     pause().await;
     let second: Name = context.elicit("again", form(format!("{marker} asks {} again", first.name))).await?;
+    let model = context.sample("model", CreateMessageParams::new([SamplingMessage::user(&*marker)], 10)).await?;
     context.server().resource_updated(&format!("x:{marker}"));
-    Ok(format!("{marker} {who} {head} {name} {}", second.name))
+    Ok(format!("{marker} {who} {head} {name} {} {}", second.name, model.to_text()))
 }
 
 fn server() -> Server {
@@ -70,8 +78,10 @@ fn server() -> Server {
         Ok::<_, ToolError>(format!("of {}", variables.get("marker").unwrap_or_default()))
     };
     Server::builder(implementation!())
+        .limits(Limits::default().task_poll_interval(Duration::from_millis(50)))
         .logging(true)
         .tool(Tool::new("work", work))
+        .tool(Tool::new("work as a task", work).task())
         .template(ResourceTemplate::new("x:{marker}", "x", read))
         .build()
 }
@@ -103,48 +113,87 @@ fn markers(text: &str) -> BTreeSet<&str> {
 
 fn builder(marker: &str, revision: Revision, ears: &Ears) -> ClientBuilder {
     let (asked, logged, own) = (ears.clone(), ears.clone(), marker.to_owned());
+    let (sampled, model) = (ears.clone(), marker.to_owned());
     Client::builder(Implementation::new(marker.to_owned(), "1"))
         .revisions([revision])
+        .tasks()
         .on_elicit(move |question: ElicitParams| {
             asked.hear(question.message);
             std::future::ready(ElicitResult::accept(json!({ "name": own })))
         })
+        .on_sample(move |params: CreateMessageParams| {
+            sampled.hear(params.messages[0].content[0].as_text().unwrap_or_default());
+            std::future::ready(Ok(CreateMessageResult::new("model", &*model)))
+        })
         .on_log(move |message| logged.hear(message.data.as_str()))
 }
 
+/// How a crowd comes, and what it does.
+#[derive(Clone, Copy)]
+struct Way {
+    wire: &'static str,
+    revision: Revision,
+    tool: &'static str,
+    /// What each call hears at least: questions, an answer, and progress where that is told.
+    heard_a_call: usize,
+    /// Whether it can listen to changes.
+    hears_changes: bool,
+}
+
+impl Way {
+    fn new(wire: &'static str, revision: Revision) -> Self {
+        Self { wire, revision, tool: "work", heard_a_call: 5, hears_changes: true }
+    }
+
+    /// The same where nothing but answers comes.
+    fn without_progress(self) -> Self {
+        Self { heard_a_call: 4, ..self }
+    }
+}
+
 /// What one client does.
-async fn visit(client: Client, marker: &str, seed: u64, ears: &Ears) {
+async fn visit(client: Client, way: Way, marker: &str, seed: u64, ears: &Ears) {
     client.set_log_level(LogLevel::Info).await.unwrap();
-    let mut changes = client.subscribe(&format!("x:{marker}")).await.unwrap();
+    let uri = format!("x:{marker}");
+    let mut changes = None;
+    if way.hears_changes {
+        changes = Some(client.subscribe(&uri).await.unwrap());
+    }
     let call = async |number: u64| {
         let ear = ears.clone();
         let options = CallOptions::new().on_progress(move |progress| ear.hear(progress.message.unwrap_or_default()));
         let arguments = json!({ "marker": marker, "seed": seed * CALLS + number });
-        ears.hear(client.call_with::<String>("work", arguments, options).await.unwrap());
+        ears.hear(client.call_with::<String>(way.tool, arguments, options).await.unwrap());
     };
     join_all((0..CALLS).map(call)).await;
-    let read = client.read_resource(&format!("x:{marker}")).await.unwrap();
+    let read = client.read_resource(&uri).await.unwrap();
     ears.hear(read.contents[0].as_text().unwrap());
-    match changes.next().await {
-        Some(Changed::Resource(uri)) => ears.hear(uri),
-        other => panic!("{other:?}"),
+    if let Some(mut changes) = changes {
+        match changes.next().await {
+            Some(Changed::Resource(uri)) => ears.hear(uri),
+            other => panic!("{other:?}"),
+        }
     }
     client.disconnect().await;
 }
 
 /// All clients at once, each over what `connect` gives it.
-async fn crowd(wire: &str, revision: Revision, connect: impl AsyncFn(ClientBuilder, &str) -> Client) {
+async fn crowd(way: Way, connect: impl AsyncFn(ClientBuilder, &str) -> Client) {
+    let Way { wire, revision, heard_a_call, hears_changes, .. } = way;
     let one = async |number: usize| {
         let (marker, ears) = (marker(number), Ears::default());
         let client = connect(builder(&marker, revision, &ears), &marker).await;
-        visit(client, &marker, number as u64, &ears).await;
+        visit(client, way, &marker, number as u64, &ears).await;
         ears.judge(&marker)
     };
     let all = tokio::time::timeout(PATIENCE, join_all((0..CLIENTS).map(one))).await.expect("they come to an end");
     let heard: usize = all.iter().map(|(heard, _)| heard).sum();
     let crossed: Vec<&String> = all.iter().flat_map(|(_, foreign)| foreign).collect();
-    // Progress, questions and an answer for each call, and what was read and has changed.
-    assert!(heard >= CLIENTS * (CALLS as usize * 4 + 2), "{wire}: only {heard} messages");
+    // And what was read, and has changed.
+    assert!(
+        heard >= CLIENTS * (CALLS as usize * heard_a_call + 1 + usize::from(hears_changes)),
+        "{wire}: only {heard} messages"
+    );
     let cells = [
         ("wire", format!("{wire}, {revision}")),
         ("clients", CLIENTS.to_string()),
@@ -176,7 +225,7 @@ async fn nothing_crosses_over_http() {
     for revision in BOTH {
         let router = Routes::new(server()).into_router().layer(from_fn(authenticate));
         let served = HttpServer::start_router(router).await;
-        crowd("HTTP", revision, async |client, marker| {
+        crowd(Way::new("HTTP", revision), async |client, marker| {
             client.connect(Http::new(served.url()).header(AUTHORIZATION, bearer(marker))).await.unwrap()
         })
         .await;
@@ -189,7 +238,7 @@ async fn nothing_crosses_over_websocket() {
         let router = axum::Router::new().layer(WsLayer::new(server())).layer(from_fn(authenticate));
         let served = HttpServer::start_router(router).await;
         let url = served.url().replace("http://", "ws://");
-        crowd("WebSocket", revision, async |client, marker| {
+        crowd(Way::new("WebSocket", revision), async |client, marker| {
             client.connect(Ws::new(&url).header(AUTHORIZATION, bearer(marker))).await.unwrap()
         })
         .await;
@@ -200,9 +249,9 @@ async fn nothing_crosses_over_websocket() {
 async fn nothing_crosses_in_memory() {
     for revision in BOTH {
         let server = server();
-        crowd("memory", revision, async |client, marker| {
+        crowd(Way::new("memory", revision), async |client, marker| {
             let (here, there) = mcp_core::memory();
-            let peer = Peer::new().principal(Some(Principal::new(marker)));
+            let peer = At::new().principal(Some(Principal::new(marker)));
             tokio::spawn(serve_peer(server.clone(), there, peer));
             client.connect(here).await.unwrap()
         })
@@ -214,7 +263,7 @@ async fn nothing_crosses_in_memory() {
 async fn nothing_crosses_over_streams_of_lines() {
     for revision in BOTH {
         let server = server();
-        crowd("lines", revision, async |client, _| {
+        crowd(Way::new("lines", revision), async |client, _| {
             let (here, there) = tokio::io::duplex(4 << 10);
             let (reader, writer) = tokio::io::split(there);
             tokio::spawn(serve_lines(server.clone(), reader, writer));
@@ -222,6 +271,84 @@ async fn nothing_crosses_over_streams_of_lines() {
             client.connect(Lines::new(reader, writer, Limits::default().message_bytes)).await.unwrap()
         })
         .await;
+    }
+}
+
+/// Where every answer is JSON, nothing else is told, and legacy questions come on the stream for what belongs to no call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_crosses_over_http_in_json_alone() {
+    for revision in BOTH {
+        let router = Routes::new(server()).streaming(false).into_router().layer(from_fn(authenticate));
+        let served = HttpServer::start_router(router).await;
+        let mut way = Way::new("HTTP, JSON alone", revision).without_progress();
+        // In the modern era that is a stream.
+        way.hears_changes = revision == Revision::LATEST_LEGACY;
+        crowd(way, async |client, marker| {
+            client.connect(Http::new(served.url()).header(AUTHORIZATION, bearer(marker))).await.unwrap()
+        })
+        .await;
+    }
+}
+
+/// What a task asks, and comes to, is its client's alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_crosses_where_calls_go_on_as_tasks() {
+    let router = Routes::new(server()).into_router().layer(from_fn(authenticate));
+    let served = HttpServer::start_router(router).await;
+    let way = Way { tool: "work as a task", ..Way::new("HTTP, tasks", Revision::LATEST) };
+    crowd(way.without_progress(), async |client, marker| {
+        client.connect(Http::new(served.url()).header(AUTHORIZATION, bearer(marker))).await.unwrap()
+    })
+    .await;
+}
+
+/// All of them are one principal, as they are one user.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_crosses_over_unix_sockets() {
+    for revision in BOTH {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.sock");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let _serving = AbortOnDropHandle::new(tokio::spawn(mcp_stdio::serve_listener(server(), listener)));
+        crowd(Way::new("Unix socket", revision), async |client, _| {
+            let (reader, writer) = tokio::net::UnixStream::connect(&path).await.unwrap().into_split();
+            client.connect(Lines::new(reader, writer, Limits::default().message_bytes)).await.unwrap()
+        })
+        .await;
+    }
+}
+
+/// A cancellation is about the calls of its own connection, whatever ids others use.
+#[tokio::test]
+async fn a_cancellation_that_names_another_connections_call_does_nothing() {
+    let server = everything_server::server();
+    let mut cancelled = 0;
+    for revision in BOTH {
+        let mut peers = [Peer::memory(server.clone()), Peer::lines(server.clone()), Peer::ws(server.clone()).await];
+        for peer in &mut peers {
+            peer.open(revision).await.unwrap();
+        }
+        let meta = if revision == Revision::LATEST { modern_meta() } else { json!({}) };
+        for calling in 0..peers.len() {
+            let cancel = json!({
+                "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 },
+            });
+            let ping = json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" });
+            let params = json!({ "name": "sleep", "arguments": { "ms": 3_600_000 }, "_meta": meta });
+            let sleep = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+            peers[calling].say(&sleep).await;
+            until("it runs", async || gauge(&server).await == (1, cancelled)).await;
+            for other in (0..peers.len()).filter(|other| *other != calling) {
+                peers[other].say(&cancel).await;
+                peers[other].say(&ping).await;
+                assert_eq!(peers[other].hear().await["id"], 8);
+            }
+            assert_eq!(gauge(&server).await, (1, cancelled), "it runs on");
+            peers[calling].say(&cancel).await;
+            cancelled += 1;
+            until("its own connection cancels it", async || gauge(&server).await == (0, cancelled)).await;
+        }
     }
 }
 

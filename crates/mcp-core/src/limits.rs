@@ -89,7 +89,8 @@ pub struct Limits {
     pub question_timeout: Duration,
     /// The longest `requestState`, in bytes. A server's. Default 16 KiB.
     pub request_state_bytes: usize,
-    /// How long a `requestState` is good. A server's. Default 10 min.
+    /// How long a `requestState` is good; one that is good for over a minute longer than that, as a clock that was ahead has made
+    /// it, is refused. A server's. Default 10 min.
     pub request_state_ttl: Duration,
     /// How often one call asks a modern client for input. A server's. Default 10.
     pub input_rounds: u32,

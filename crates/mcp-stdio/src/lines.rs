@@ -124,13 +124,14 @@ impl<R: AsyncRead + Unpin> LineSource<R> {
         let is_due = self.is_first || !buffer.is_empty();
         buffer.reserve(CHUNK);
         let read = self.reader.read_buf(buffer);
-        match self.patience.filter(|_| is_due) {
+        let read = match self.patience.filter(|_| is_due) {
             None => read.await,
             Some(patience) => {
                 let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the peer has sent no whole line in time");
                 timeout(patience, read).await.map_err(late)?
             }
-        }
+        };
+        read.map_err(failed)
     }
 
     fn admit(&mut self, frame: Frame) -> io::Result<Frame> {
@@ -146,6 +147,14 @@ impl<R: AsyncRead + Unpin> LineSource<R> {
             Some(b'{' | b'[') => Ok(frame),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer speaks another protocol")),
         }
+    }
+}
+
+/// A stream that was aborted has failed: only wires that can say so end in good order with that kind of error.
+fn failed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::ConnectionAborted => io::Error::new(io::ErrorKind::ConnectionReset, error),
+        _ => error,
     }
 }
 
@@ -169,7 +178,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
         }
         let mut rest = self.buffer.as_slice();
         while !rest.is_empty() {
-            let written = self.writer.write(rest).await?;
+            let written = self.writer.write(rest).await.map_err(failed)?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -178,7 +187,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
         }
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
-        self.writer.flush().await
+        self.writer.flush().await.map_err(failed)
     }
 
     fn writes(&self) -> Option<Arc<AtomicU64>> {
@@ -186,6 +195,6 @@ impl<W: AsyncWrite + Unpin + Send + 'static> FrameSink for LineSink<W> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.writer.shutdown().await
+        self.writer.shutdown().await.map_err(failed)
     }
 }

@@ -1,7 +1,13 @@
 //! A network that does one thing wrong, at many places: who is answered, with what, and how often things are done.
 
+mod clocks;
+mod floods;
+mod gauge;
+mod handlers;
 mod killed;
 mod proxy;
+mod sessions;
+mod streams;
 
 use std::{
     collections::HashMap,
@@ -174,7 +180,7 @@ const REACH: usize = 2600;
 fn plans(fault: Fault) -> impl Iterator<Item = Plan> {
     // Prime steps, so that the places differ from fault to fault; the first is that of splits, which leave no byte out.
     let step = [SPLIT, 59, 61, 67, 71, 73, 79][Fault::ALL.iter().position(|other| *other == fault).unwrap()];
-    let plan = move |at| [true, false].map(|is_upwards| Plan { fault, is_upwards, at });
+    let plan = move |at| [true, false].map(|is_upwards| Plan { fault, connection: 0, is_upwards, at });
     // What is doubled on its way to the server is asked for twice: no server can tell.
     (0..REACH).step_by(step).flat_map(plan).filter(|plan| !(plan.is_upwards && plan.fault == Fault::Duplicate))
 }

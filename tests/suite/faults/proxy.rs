@@ -44,6 +44,8 @@ impl Fault {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) fault: Fault,
+    /// Which connection it befalls, in the order in which they are made.
+    pub(super) connection: usize,
     /// Whether it befalls what the client sends.
     pub(super) is_upwards: bool,
     /// Behind so many bytes of that direction.
@@ -57,7 +59,7 @@ enum End {
     Reset,
 }
 
-/// A proxy in front of `behind`; its first connection has the fault, and those after it have none.
+/// A proxy in front of `behind`; one connection has the fault, and the others have none.
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     task: AbortHandle,
@@ -69,9 +71,10 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let relaying = async move {
             let mut connections = tokio::task::JoinSet::new();
-            let mut plan = Some(plan);
+            let mut count = 0;
             while let Ok((stream, _)) = listener.accept().await {
-                let plan = plan.take();
+                let plan = (count == plan.connection).then_some(plan);
+                count += 1;
                 connections.spawn(async move {
                     let behind = TcpStream::connect(behind).await.unwrap();
                     let _ = (stream.set_nodelay(true), behind.set_nodelay(true));

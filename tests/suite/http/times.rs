@@ -255,6 +255,28 @@ async fn when_all_sessions_have_expired_nothing_runs_any_more() {
     assert_eq!((local.sessions.count(), tasks()), (1, before + 1));
 }
 
+/// A machine that was asleep for longer than any session lives: those that are over are, with what was open in them, and new
+/// ones are begun.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_ends_sessions_whole_or_not_at_all() {
+    let local = Local::within(Limits::default());
+    let (idle, listening, calling) = (local.open().await, local.open().await, local.open().await);
+    let mut stream = local.get(&listening, None).await.into_body().into_data_stream();
+    assert!(chunk(&mut stream).await.is_some());
+    let call = call(1, json!({ "door": "a", "say": 1 }));
+    let mut answer = local.send(Method::POST, Some(&calling), None, &call).await.into_body().into_data_stream();
+    assert!(chunk(&mut answer).await.is_some());
+    tokio::time::advance(seconds(3 * 24 * 3600)).await;
+    assert!(!local.lives(&idle).await);
+    for (id, open) in [(listening, &mut stream), (calling, &mut answer)] {
+        let lives = local.lives(&id).await;
+        let ends = timeout(seconds(60), async { while chunk(open).await.is_some() {} }).await.is_ok();
+        assert_eq!(lives, !ends, "a stream is open as long as its session lives");
+    }
+    let next = local.open().await;
+    assert!(local.lives(&next).await);
+}
+
 /// Whatever is asked with whichever headers: no failure of the server's, and nothing of another's session.
 #[tokio::test(start_paused = true)]
 async fn whatever_is_asked_nothing_fails_and_nothing_of_another_session_is_told() {

@@ -43,6 +43,17 @@ with a typed error, and none ran twice.",
 the idle level.",
     ),
     (
+        "Handlers",
+        "Handlers that panic, hang, block, answer too much or leave something behind, one of each for every feature that has
+handlers, while another client is served. *Survived* is one whose caller was told what it was, or was let go, and of which
+nothing was left.",
+    ),
+    (
+        "Floods",
+        "Peers that ask for more than a limit allows, or say what nobody asked for. What is over the limit is refused, others are
+served meanwhile, and all that was held is given back.",
+    ),
+    (
         "Isolation",
         "Clients that all use the same ids and tokens of progress, at once and in random order. Every message that one
 of them gets is held to its content.",

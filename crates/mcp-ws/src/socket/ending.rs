@@ -18,8 +18,12 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// What the core is told. Only what a side has ended itself may say that it ended in good order.
     pub(crate) fn into_error(self) -> io::Error {
         match self {
+            Self::Lost(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                io::Error::new(io::ErrorKind::ConnectionReset, error)
+            }
             Self::Lost(error) | Self::Over(error) => error,
         }
     }
@@ -93,5 +97,19 @@ fn words(code: CloseCode) -> &'static str {
         CloseCode::Error => " (an error of its own)",
         CloseCode::Again => " (it has no room)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the system says of its stream must not pass for a good end.
+    #[test]
+    fn a_stream_that_was_aborted_is_no_end_in_good_order() {
+        let aborted = || io::Error::from(io::ErrorKind::ConnectionAborted);
+        assert_eq!(End::Lost(aborted()).into_error().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(End::Over(aborted()).into_error().kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(End::Lost(io::ErrorKind::TimedOut.into()).into_error().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -212,3 +212,23 @@ async fn how_a_peer_closes_is_told() {
         }
     }
 }
+
+/// A machine that was asleep asks its peer once, and does not take for dead whoever had no time to answer.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_is_one_beat() {
+    for role in ROLES {
+        let (socket, mut theirs) = pair(role, Some(K)).await;
+        let (mut source, mut sink) = socket.split();
+        let jump = async {
+            sleep(K / 3).await;
+            tokio::time::advance(K * 1000).await;
+            assert_eq!(theirs.next().await.unwrap().unwrap(), Message::Ping("".into()));
+            // It has one more beat, and as long as any other.
+            timeout(K * 2 / 3, theirs.next()).await.unwrap_err();
+        };
+        tokio::select! {
+            error = idle(&mut source, &mut sink) => panic!("{error}"),
+            () = jump => {}
+        }
+    }
+}

@@ -94,7 +94,8 @@ impl Replay {
             None => State::default(),
             Some(text) => {
                 let is_short = text.len() <= core.limits.request_state_bytes;
-                let state = is_short.then(|| core.state_keys.open(exchange, text)).flatten();
+                let ttl = core.limits.request_state_ttl;
+                let state = is_short.then(|| core.state_keys.open(exchange, text, ttl)).flatten();
                 // Whatever is wrong with it, nobody is told what.
                 state.ok_or_else(|| Fault::InvalidParams("`requestState` is not one of this request's".into()))?
             }

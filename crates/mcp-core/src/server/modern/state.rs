@@ -15,6 +15,9 @@ use crate::{
     server::crypto::{Hash, SealKey},
 };
 
+/// How far the clocks of servers that share keys may be apart.
+const SKEW: Duration = Duration::from_secs(60);
+
 /// The keys that seal `requestState`: the first one seals, and all of them open, so that keys can be changed while calls
 /// are under way. Servers that answer for one another must have the same. What seals is XChaCha20-Poly1305 of the crate
 /// `orion`, which is small, maintained and tested against the draft's vectors here, and has had no audit by others.
@@ -69,13 +72,16 @@ impl StateKeys {
         Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Opens what was sealed for that exchange; `None` whatever is wrong with it.
-    pub(super) fn open(&self, exchange: &Exchange, text: &str) -> Option<State> {
+    /// Opens what was sealed for that exchange, for `ttl` at most; `None` whatever is wrong with it.
+    pub(super) fn open(&self, exchange: &Exchange, text: &str, ttl: Duration) -> Option<State> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let bound_to = self.bound_to(exchange);
         let plain = self.keys.iter().find_map(|key| key.open(&bytes, &bound_to))?;
         let Sealed { until, state } = serde_json::from_slice(&plain).ok()?;
-        (since_1970().as_secs() < until).then_some(state)
+        let now = since_1970();
+        // What is good for longer was sealed by a clock that was ahead: set right, it would be good until then.
+        let latest = now.saturating_add(ttl).saturating_add(SKEW).as_secs();
+        (now.as_secs() < until && until <= latest).then_some(state)
     }
 
     /// What the state belongs to: service, principal, method and parameters, however they are written.
