@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use base64::{
     Engine as _,
-    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
 use crate::percent;
@@ -58,6 +58,8 @@ impl Secrets {
         let authority = place.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
         if let Some((user_info, _)) = authority.rsplit_once('@') {
             self.add_encoded(user_info);
+            // It is sent as `Authorization: Basic`.
+            self.add(&STANDARD.encode(percent::decode(user_info.as_bytes()).unwrap_or_default()));
             user_info.split(':').for_each(|half| self.add_encoded(half));
         }
         for pair in query.split('&') {
@@ -144,7 +146,7 @@ fn within_base64(secret: &str, shift: usize) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    use base64::engine::general_purpose::URL_SAFE;
 
     use super::*;
 
@@ -168,6 +170,7 @@ mod tests {
             ("cookie and biscuit", "[redacted] and [redacted]"),
             ("plain\u{e9}\u{e9}", "[redacted]\u{e9}"),
             ("ada, pass word, pass%20word", "ada, [redacted], [redacted]"),
+            ("Basic YWRhOnBhc3Mgd29yZA==", "Basic [redacted]"),
             ("?key=qu%2Fery&v=1&just+this", "?key=[redacted]&v=1&[redacted]"),
             ("just this", "[redacted]"),
             ("qu/eryqu/ery", "[redacted][redacted]"),

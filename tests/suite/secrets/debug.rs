@@ -110,7 +110,7 @@ async fn what_opens_something_is_not_shown() {
     assert!(store.swap(&key, None, Some(grant)).await.unwrap());
     hides(&store);
     let sent = [("authorization".to_owned(), format!("Bearer {}", secret("token")))];
-    hides(&Refusal::new(401, &[], &sent));
+    hides(&Refusal::new(401, &[format!("Bearer realm=\"{}\"", secret("token"))], &sent));
     let url = format!("https://host/?key={}", secret("query"));
     hides(&Target::new(&url, "POST", &url));
     hides(&Http::new(&url));

@@ -84,9 +84,10 @@ async fn redirecting(status: u16) -> HttpServer {
                 format!("https://{query}.example/{query}?{query}"),
                 format!("https://{query}@host.example/"),
                 format!("{query}:{query}"),
+                format!("/{query}?{query}"),
             ];
             let mut response = response(status, "text/plain", "");
-            response.headers_mut().insert(header::LOCATION, to[round % 3].clone().try_into().unwrap());
+            response.headers_mut().insert(header::LOCATION, to[round % 4].clone().try_into().unwrap());
             response
         }
     })
@@ -111,7 +112,7 @@ pub(super) async fn refusals() -> usize {
     }
     for status in [301, 302, 303, 307, 308] {
         let served = redirecting(status).await;
-        for _ in 0..3 {
+        for _ in 0..4 {
             use_it(builder(Revision::LATEST), with_secrets(&served.url())).await;
             use_it(builder(Revision::LATEST), over_ws(&served.url())).await;
             scenarios += 2;

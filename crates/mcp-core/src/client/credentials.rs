@@ -79,13 +79,13 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// What was sent is a secret.
+/// What was sent is a secret, which the challenges may repeat.
 impl fmt::Debug for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, challenges, before, sent: _ } = self;
         f.debug_struct("Refusal")
             .field("status", status)
-            .field("challenges", challenges)
+            .field("challenges", &challenges.len())
             .field("before", before)
             .finish_non_exhaustive()
     }

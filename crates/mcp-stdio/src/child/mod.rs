@@ -13,7 +13,7 @@ use std::{
 };
 
 use mcp_core::{
-    BoxFuture, Error, ErrorKind, Limits,
+    BoxFuture, Error, ErrorKind, Limits, Secrets,
     client::{Backoff, Connector, Duplex, IntoTransport},
 };
 use process::{Life, Started};
@@ -213,10 +213,17 @@ impl Child {
         resolve::resolve(which::sys::RealSys, &self.program, path.map(|(_, path)| path.as_os_str()))
     }
 
+    /// The environment that it is given, which it may repeat when it fails.
+    fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        self.env.iter().for_each(|(_, value)| secrets.add(&value.to_string_lossy()));
+        secrets
+    }
+
     fn spawn(&self, place: OwnedMutexGuard<()>) -> io::Result<ChildWire> {
         let started = Started::new(self.command())?;
         let (process, stdin, stdout, stderr) = started.watch(self.life.clone(), place);
-        let last_words = LastWords::listen(stderr, self.on_stderr.clone(), self.tail.clone());
+        let last_words = LastWords::listen(stderr, self.on_stderr.clone(), self.tail.clone(), self.secrets());
         Ok(ChildWire { lines: Lines::new(stdout, stdin, self.max_line), process, last_words })
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
 };
 
-use mcp_core::{contained, shown};
+use mcp_core::{Secrets, contained, shown};
 use mcp_jsonrpc::{Frame, LineDecoder};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -71,11 +71,19 @@ impl StderrTail {
 }
 
 /// The last lines that a child wrote to stderr, for the error that tells of its end.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct LastWords {
     lines: Arc<Mutex<VecDeque<String>>>,
     /// Becomes true when stderr has ended.
     ended: watch::Receiver<bool>,
+    /// What is not repeated of what the child was told.
+    secrets: Secrets,
+}
+
+impl std::fmt::Debug for LastWords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LastWords").finish_non_exhaustive()
+    }
 }
 
 impl LastWords {
@@ -84,6 +92,7 @@ impl LastWords {
         stderr: impl AsyncRead + Unpin + Send + 'static,
         hear: Option<OnLine>,
         tail: StderrTail,
+        secrets: Secrets,
     ) -> Self {
         let (lines, (end, ended)) = (Arc::default(), watch::channel(false));
         let kept = Arc::clone(&lines);
@@ -91,7 +100,7 @@ impl LastWords {
             drain(stderr, &kept, hear.as_deref(), &tail).await;
             end.send_replace(true);
         });
-        Self { lines, ended }
+        Self { lines, ended, secrets }
     }
 
     /// What was said last, once all was read.
@@ -102,7 +111,8 @@ impl LastWords {
     }
 
     pub(super) fn so_far(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(|line| self.secrets.mask(line).into_owned()).collect()
     }
 }
 
