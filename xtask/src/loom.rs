@@ -15,7 +15,7 @@ pub(crate) fn run() -> Result {
         // The flag changes every crate, so they have a folder of their own.
         command.arg("--target-dir").arg(workspace::root().join("target/loom")).args(["--", "orders::"]);
         command.env("RUSTFLAGS", "--cfg mcp_loom").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-        // How often a thread is interrupted where it need not be: errors show with two, and four take hours.
+        // How often a thread is interrupted where it need not be. Each time more multiplies the orders.
         process::run(command.env("LOOM_MAX_PREEMPTIONS", "3"))?;
     }
     Ok(())

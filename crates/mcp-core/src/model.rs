@@ -31,7 +31,7 @@ impl Random {
 }
 
 /// Under Miri each operation takes some thousand times as long.
-const ROWS: u64 = if cfg!(miri) { 4 } else { 1000 };
+const ROWS: u64 = if cfg!(miri) { 2 } else { 1000 };
 
 /// Runs a thousand rows. A failure tells what was done up to it; the environment variable `SEED` runs that row again.
 pub(crate) fn rows(run: impl Fn(&mut Random)) {

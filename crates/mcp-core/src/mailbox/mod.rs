@@ -93,8 +93,13 @@ impl<T> Mailbox<T> {
 
     /// Queues an item whatever is queued already; false once the mailbox is closed.
     pub(crate) fn push(&self, item: T, bytes: usize) -> bool {
+        self.push_wanted(item, bytes, || true)
+    }
+
+    /// The same if it is `wanted`, which is asked under the same lock that [`retain`](Self::retain) takes; else false.
+    pub(crate) fn push_wanted(&self, item: T, bytes: usize, wanted: impl FnOnce() -> bool) -> bool {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || !wanted() {
             return false;
         }
         state.add(Item { item, bytes, owed: true });

@@ -77,11 +77,12 @@ impl Outlet {
     /// Queues what must not be lost; false where it can go nowhere.
     pub(crate) fn must_say(&self, frame: Bytes) -> bool {
         match self {
-            Self::Mailbox { mailbox, call, over, .. } if !over.load(Ordering::SeqCst) => {
+            Self::Mailbox { mailbox, call, over, .. } => {
                 let bytes = frame.len();
-                mailbox.push(Queued { call: *call, kind: Kind::Message, frame }, bytes)
+                let queued = Queued { call: *call, kind: Kind::Message, frame };
+                mailbox.push_wanted(queued, bytes, || !over.load(Ordering::SeqCst))
             }
-            _ => false,
+            Self::None => false,
         }
     }
 

@@ -315,6 +315,8 @@ impl Live {
 
     /// The first of what waits for somebody to read it.
     pub(super) fn next_unsent(&self) -> Option<Bytes> {
+        // Under the lock under which it is kept: what comes beside the last of it goes to the reader, or is seen here.
+        let _state = self.state();
         self.unsent.pop(self.id).map(|event| event.frame)
     }
 }
