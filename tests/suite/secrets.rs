@@ -185,7 +185,7 @@ async fn use_it(builder: ClientBuilder, transport: impl IntoTransport + Debug) -
     {
         plant(task.id());
         tell(format!("{task:?}"));
-        tell_error(task.wait().await.map(|result| drop(result)));
+        tell_error(task.wait().await.map(drop));
     }
     client.disconnect().await;
     tell_error(client.call::<String>("echo", json!({ "text": secret("argument") })).await);

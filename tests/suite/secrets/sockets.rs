@@ -29,7 +29,6 @@ fn reason(line: &str) -> CloseFrame {
 /// A socket whose upgrade picked that subprotocol, and what was told with the upgrade.
 async fn accepted(stream: TcpStream, subprotocol: &str) -> (WebSocketStream<TcpStream>, Vec<String>) {
     let mut told = Vec::new();
-    #[expect(clippy::result_large_err, reason = "it is the library's")]
     let upgrade = |request: &Request, mut response: Response| {
         told = lines(request.uri(), request.headers());
         response.headers_mut().insert("sec-websocket-protocol", subprotocol.parse().unwrap());

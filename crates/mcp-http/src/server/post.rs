@@ -187,6 +187,9 @@ async fn joined(mut body: Limited<&mut Body>) -> Result<Bytes, BoxError> {
         if first.is_empty() && whole.is_empty() {
             first = part;
         } else {
+            // What was claimed lies within the bound; memory that is not written to is not there.
+            let claimed = usize::try_from(body.size_hint().lower()).unwrap_or_default();
+            whole.reserve(first.len() + part.len() + claimed);
             whole.extend_from_slice(&std::mem::take(&mut first));
             whole.extend_from_slice(&part);
         }
