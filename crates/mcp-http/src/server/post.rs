@@ -235,11 +235,9 @@ mod tests {
     /// A byte of a body, counted for as long as its memory is kept.
     struct Part(u8, Arc<AtomicUsize>);
 
-    impl Part {
-        fn new(byte: u8, kept: &Arc<AtomicUsize>) -> Bytes {
-            kept.fetch_add(1, Ordering::Relaxed);
-            Bytes::from_owner(Self(byte, kept.clone()))
-        }
+    fn part(byte: u8, kept: &Arc<AtomicUsize>) -> Bytes {
+        kept.fetch_add(1, Ordering::Relaxed);
+        Bytes::from_owner(Part(byte, kept.clone()))
     }
 
     impl AsRef<[u8]> for Part {
@@ -260,7 +258,7 @@ mod tests {
         let of_parts = kept.clone();
         let parts = stream::iter((0..1000usize).map(move |at| {
             assert!(of_parts.load(Ordering::Relaxed) <= 1, "at part {at}");
-            Ok::<_, BoxError>(Part::new(b'a' + u8::try_from(at % 26).unwrap(), &of_parts))
+            Ok::<_, BoxError>(part(b'a' + u8::try_from(at % 26).unwrap(), &of_parts))
         }));
         let body = read(Body::from_stream(parts), &Limits::default(), false).await.unwrap();
         assert_eq!((body.len(), &body[..3], &body[997..]), (1000, &b"abc"[..], &b"jkl"[..]));
