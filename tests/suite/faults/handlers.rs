@@ -283,6 +283,8 @@ impl Host {
             let next = client.call::<String>("ok", json!({})).await;
             next.map_err(|error| format!("it is not served any more: {error:?}"))?;
         }
+        // A task is called off behind the caller's back, which an end of the connection may cut off.
+        until("its handler is gone", async || self.gauge.of(HANDLERS) == 0).await;
         client.disconnect().await;
         Ok(())
     }
