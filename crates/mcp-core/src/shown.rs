@@ -49,7 +49,7 @@ pub(crate) fn misfit(error: &serde_json::Error) -> String {
     match told.rsplit_once(", expected ") {
         Some((_, expected)) => format!("expected {expected}"),
         None if told.starts_with("missing field") => told,
-        None => format!("it ends to fit at column {column}"),
+        None => format!("it fits no further than column {column}"),
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
             (r#""secret""#, "expected a sequence at line 1 column 8"),
             (r#"[{"name":"secret","description":[]}]"#, "expected a string at line 1 column 32"),
             (r#"[{"name":"secret"}]"#, "missing field `inputSchema` at line 1 column 18"),
-            ("[secret]", "it ends to fit at column 2"),
+            ("[secret]", "it fits no further than column 2"),
         ] {
             let told = told(json);
             assert!(!told.contains("secret"), "{told}");

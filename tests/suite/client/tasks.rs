@@ -149,6 +149,10 @@ async fn whoever_gives_up_an_awaited_task_calls_it_off() {
     task.cancel().await.unwrap();
     soon(over(4)).await;
     assert_eq!(task.wait().await.unwrap_err().kind(), ErrorKind::RequestCancelled);
+    // Whoever disconnects at once has given it up all the same.
+    assert!(tokio::time::timeout(Duration::from_secs(5), client.call::<()>("forever", ())).await.is_err());
+    client.disconnect().await;
+    soon(over(5)).await;
 }
 
 /// Tasks that are kept in memory are gone with their process, and whoever comes back for one is told so.

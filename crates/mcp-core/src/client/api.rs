@@ -6,12 +6,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use mcp_jsonrpc::{Raw, code};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     Blame, Era, Error, ErrorKind, Limits, MirrorPlan, Revision,
@@ -35,6 +37,9 @@ use crate::{
     },
 };
 
+/// For how long disconnecting waits until the server has heard of calls that were given up.
+const LEAVING: Duration = Duration::from_secs(1);
+
 /// A client that is connected to a server, of whichever era. Cloning is cheap, and all clones share one connection,
 /// which ends with the last of them.
 #[derive(Clone)]
@@ -57,6 +62,8 @@ pub(super) struct Inner {
     pub(super) given_up: AtomicU64,
     /// Fires when the client is disconnected.
     pub(super) closed: CancellationToken,
+    /// What the server is still told of calls that were given up.
+    pub(super) leaving: TaskTracker,
     /// What stands for a connection where there is none, as over HTTP. None once it is closed.
     pub(super) opened: Mutex<Option<Opened>>,
     /// What the tools of the last list mirror, by name; those that mirror nothing are not in it.
@@ -98,6 +105,7 @@ impl Client {
             is_up: AtomicBool::new(true),
             given_up: AtomicU64::new(0),
             closed: CancellationToken::new(),
+            leaving: TaskTracker::new(),
             opened: Mutex::new(opened),
             plans: ArcSwap::default(),
         }));
@@ -378,8 +386,12 @@ impl Client {
         }
     }
 
-    /// Disconnects; calls that are pending fail. Doing it twice is doing it once.
+    /// Disconnects; calls that are pending fail. Doing it twice is doing it once. What calls that were given up have left
+    /// running as tasks is cancelled before, within a second.
     pub async fn disconnect(&self) {
+        self.0.leaving.close();
+        // Whoever does not answer by then has been asked.
+        let _ = timeout(LEAVING, self.0.leaving.wait()).await;
         self.0.closed.cancel();
         self.0.listening.end(ListenEnd::Local);
         self.0.router.stop();

@@ -319,7 +319,8 @@ impl Drop for Driver {
     fn drop(&mut self) {
         if let (true, Ok(runtime)) = (self.cancels, Handle::try_current()) {
             let task = self.task.clone();
-            runtime.spawn(async move { task.cancel().await });
+            let leaving = &self.task.client.0.leaving;
+            leaving.spawn_on(async move { task.cancel().await }, &runtime);
         }
     }
 }
