@@ -5,6 +5,8 @@
 mod challenge;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod fetch;
 mod resource;
 
 pub use challenge::{Challenge, Wanted};
@@ -12,6 +14,8 @@ pub use challenge::{Challenge, Wanted};
 pub use client::{
     AuthError, ClientCredentials, FileStore, Grant, Key, MemoryStore, OAuth, OAuthBuilder, StoreLock, TokenStore,
 };
+#[cfg(feature = "server")]
+pub use fetch::Network;
 pub use resource::{canonical, covers};
 pub use url::Url;
 

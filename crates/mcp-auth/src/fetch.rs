@@ -15,71 +15,99 @@ use reqwest::{
     header, redirect,
 };
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 use url::{Host, Url};
 
-use super::error::AuthError;
+const BEHIND: &str = "it leads into a network that is not public, and that it is not asked from";
 
-const MOST_BYTES: usize = 64 << 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The most that is read of an answer.
+pub(crate) const MOST_BYTES: usize = 64 << 10;
 
-/// What asks authorization servers, on behalf of a client of one MCP server.
+/// Why there is no answer. What the URL was is told to nobody, as it may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum FetchError {
+    #[error("a URL that is none: {0}")]
+    NoUrl(#[from] url::ParseError),
+    #[error("a URL that is not to be trusted: {0}")]
+    Untrusted(&'static str),
+    #[error("{0}")]
+    Failed(String),
+    #[error("it answered with more than {MOST_BYTES} bytes")]
+    TooLong,
+    #[error("{0}")]
+    Local(String),
+}
+
+/// What asks authorization servers.
 #[derive(Debug, Clone)]
-pub(super) struct Fetch {
+pub(crate) struct Fetch {
     client: Client,
     policy: Policy,
 }
 
 /// A response, read to its end.
-pub(super) struct Fetched {
-    pub(super) status: u16,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Fetched {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Fetched {
     /// What the body says, where it is JSON of that shape.
-    pub(super) fn json<T: DeserializeOwned>(&self) -> Option<T> {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    pub(super) fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 impl Fetch {
-    pub(super) fn new(endpoint: &Url) -> Result<Self, AuthError> {
-        let policy = Policy { endpoint: Arc::new(endpoint.clone()) };
+    /// For a client of the MCP server at `endpoint`. Redirects are followed within an origin.
+    #[cfg(feature = "client")]
+    pub(crate) fn beside(endpoint: &Url) -> Result<Self, FetchError> {
+        let redirects = redirect::Policy::custom(|attempt| {
+            let same = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+            if same && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
+        });
+        Self::new(Policy::Beside(Arc::new(endpoint.clone())), redirects, Duration::from_secs(20))
+    }
+
+    /// For a server that was told whom to ask. No redirect is followed.
+    #[cfg(feature = "server")]
+    pub(crate) fn within(network: Network) -> Result<Self, FetchError> {
+        Self::new(Policy::Within(network), redirect::Policy::none(), Duration::from_secs(5))
+    }
+
+    fn new(policy: Policy, redirects: redirect::Policy, patience: Duration) -> Result<Self, FetchError> {
         let client = Client::builder()
-            .redirect(redirect::Policy::custom(|attempt| {
-                let same = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
-                if same && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
-            }))
-            .timeout(PATIENCE)
+            .redirect(redirects)
+            .timeout(patience)
             .dns_resolver(Arc::new(policy.clone()))
             .build()
-            .map_err(|error| AuthError::Local(error.without_url().to_string()))?;
+            .map_err(|error| FetchError::Local(error.without_url().to_string()))?;
         Ok(Self { client, policy })
     }
 
     /// The URL, where it may be asked or shown to the user.
-    pub(super) fn allowed(&self, url: &str) -> Result<Url, AuthError> {
-        let url = Url::parse(url).map_err(|error| AuthError::Discovery(format!("a URL that is none: {error}")))?;
+    pub(crate) fn allowed(&self, url: &str) -> Result<Url, FetchError> {
+        let url = Url::parse(url)?;
         self.policy.check(&url)?;
         Ok(url)
     }
 
-    pub(super) async fn get(&self, url: &str) -> Result<Fetched, AuthError> {
+    pub(crate) async fn get(&self, url: &str) -> Result<Fetched, FetchError> {
         let url = self.allowed(url)?;
         read(self.client.get(url).header(header::ACCEPT, "application/json")).await
     }
 
-    pub(super) async fn post(
+    pub(crate) async fn post(
         &self,
         url: &str,
         kind: &str,
         head: &[(&str, String)],
         body: String,
-    ) -> Result<Fetched, AuthError> {
+    ) -> Result<Fetched, FetchError> {
         let url = self.allowed(url)?;
         let request =
             self.client.post(url).header(header::ACCEPT, "application/json").header(header::CONTENT_TYPE, kind);
@@ -88,25 +116,43 @@ impl Fetch {
     }
 }
 
-/// What the URLs were is told to nobody, as they may hold secrets.
-async fn read(request: RequestBuilder) -> Result<Fetched, AuthError> {
-    let failed = |error: reqwest::Error| AuthError::Server(error.without_url().to_string());
+async fn read(request: RequestBuilder) -> Result<Fetched, FetchError> {
+    let failed = |error: reqwest::Error| FetchError::Failed(error.without_url().to_string());
     let mut response = request.send().await.map_err(failed)?;
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MOST_BYTES {
-            return Err(AuthError::Server(format!("it answered with more than {MOST_BYTES} bytes")));
+            return Err(FetchError::TooLong);
         }
         body.extend_from_slice(&chunk);
     }
     Ok(Fetched { status: response.status().as_u16(), body })
 }
 
-/// Where requests may go: to the web, by https; and to networks that are not public where the MCP server is on one itself,
-/// so that no server on the web can have a client ask around behind its firewall.
+/// Where requests may go: to the web, by https; and to networks that are not public only for who is in one, so that nobody
+/// on the web can have this process ask around behind its firewall.
 #[derive(Debug, Clone)]
-struct Policy {
-    endpoint: Arc<Url>,
+enum Policy {
+    /// Where the MCP server at that URL is.
+    #[cfg(feature = "client")]
+    Beside(Arc<Url>),
+    #[cfg(feature = "server")]
+    Within(Network),
+}
+
+/// How far requests may go that a server makes to be told who a caller is: to public addresses over `https` alone, unless it
+/// says otherwise. What is link-local can never be asked: clouds have their secrets there.
+#[cfg(feature = "server")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Network {
+    /// To public addresses.
+    #[default]
+    Public,
+    /// To private addresses too, as `10.0.0.1` and `fd00::1`.
+    Private,
+    /// To private addresses and to this machine, which may be asked over `http` too.
+    Loopback,
 }
 
 /// How far an address reaches.
@@ -121,21 +167,31 @@ enum Reach {
 
 impl Policy {
     /// What can be told without asking for addresses.
-    fn check(&self, url: &Url) -> Result<(), AuthError> {
-        let refused = |why: &str| Err(AuthError::Discovery(format!("a URL that is not to be trusted: {why}")));
+    fn check(&self, url: &Url) -> Result<(), FetchError> {
         let reach = literal(url);
         match url.scheme() {
             "https" => {}
             "http" if reach == Some(Reach::Loopback) => {}
-            _ => return refused("it is neither https nor of this machine"),
+            _ => return Err(FetchError::Untrusted("it is neither https nor of this machine")),
         }
         match reach {
-            Some(reach)
-                if !literal(&self.endpoint).is_some_and(|from| may_reach(from, reach)) && reach != Reach::Public =>
-            {
-                refused("it leads into a network that the MCP server is not in")
-            }
-            _ => Ok(()),
+            None | Some(Reach::Public) => Ok(()),
+            Some(reach) if self.known().is_some_and(|from| may_reach(from, reach)) => Ok(()),
+            Some(_) => Err(FetchError::Untrusted(BEHIND)),
+        }
+    }
+
+    /// Where requests come from, where that is known without asking for addresses.
+    fn known(&self) -> Option<Reach> {
+        match self {
+            #[cfg(feature = "client")]
+            Self::Beside(endpoint) => literal(endpoint),
+            #[cfg(feature = "server")]
+            Self::Within(Network::Public) => Some(Reach::Public),
+            #[cfg(feature = "server")]
+            Self::Within(Network::Private) => Some(Reach::Private),
+            #[cfg(feature = "server")]
+            Self::Within(Network::Loopback) => Some(Reach::Loopback),
         }
     }
 
@@ -144,19 +200,21 @@ impl Policy {
         if found.iter().all(|address| reach(address.ip()) == Reach::Public) {
             return Ok(found);
         }
-        let from = self.own_reach().await?;
+        let from = match self.known() {
+            Some(from) => from,
+            None => self.asked().await?,
+        };
         let allowed: Vec<_> = found.into_iter().filter(|address| may_reach(from, reach(address.ip()))).collect();
-        if allowed.is_empty() {
-            return Err(io::Error::other("it leads into a network that the MCP server is not in"));
-        }
-        Ok(allowed)
+        if allowed.is_empty() { Err(io::Error::other(BEHIND)) } else { Ok(allowed) }
     }
 
-    async fn own_reach(&self) -> io::Result<Reach> {
-        if let Some(reach) = literal(&self.endpoint) {
-            return Ok(reach);
-        }
-        let name = self.endpoint.host_str().unwrap_or_default();
+    async fn asked(&self) -> io::Result<Reach> {
+        let name = match self {
+            #[cfg(feature = "client")]
+            Self::Beside(endpoint) => endpoint.host_str().unwrap_or_default(),
+            #[cfg(feature = "server")]
+            Self::Within(_) => return Ok(Reach::Public),
+        };
         let first = tokio::net::lookup_host((name, 0)).await?.next();
         Ok(first.map_or(Reach::Public, |address| reach(address.ip())))
     }
@@ -197,7 +255,7 @@ fn reach(ip: IpAddr) -> Reach {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 
@@ -220,7 +278,7 @@ mod tests {
             ("http://127.0.0.1:1/mcp", "https://192.168.0.1/x", true),
             ("http://127.0.0.1:1/mcp", "https://169.254.169.254/x", false),
         ] {
-            let policy = Policy { endpoint: Arc::new(Url::parse(endpoint).unwrap()) };
+            let policy = Policy::Beside(Arc::new(Url::parse(endpoint).unwrap()));
             assert_eq!(policy.check(&Url::parse(url).unwrap()).is_ok(), expected, "{endpoint} {url}");
         }
     }
