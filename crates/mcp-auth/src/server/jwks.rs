@@ -100,11 +100,12 @@ impl Keys {
 
 impl Remote {
     async fn find(self: &Arc<Self>, kid: Option<&str>, algorithm: Algorithm) -> Result<Key, TokenError> {
+        let asked = self.kept().asked;
         let (key, is_fresh) = self.look(kid, algorithm);
         if let Some(key) = key.filter(|_| is_fresh) {
             return Ok(key);
         }
-        self.renew().await;
+        self.renew(asked).await;
         match self.look(kid, algorithm) {
             (Some(key), _) => Ok(key),
             // Whether it is unknown can be told by keys that are up to date alone.
@@ -123,12 +124,13 @@ impl Remote {
 
     /// Asks for the keys, unless that was done a moment ago; whoever comes meanwhile waits for what comes of it. It runs in a
     /// task of its own, so that a caller that leaves does not leave the others without keys.
-    async fn renew(self: &Arc<Self>) {
+    async fn renew(self: &Arc<Self>, before: Option<Instant>) {
         let remote = self.clone();
         let asked = tokio::spawn(async move {
             let _asking = remote.asking.clone().lock_owned().await;
-            let is_due = remote.kept().asked.is_none_or(|asked| asked.elapsed() >= remote.pace.cooldown);
-            if is_due {
+            let asked = remote.kept().asked;
+            let is_due = asked.is_none_or(|asked| asked.elapsed() >= remote.pace.cooldown);
+            if asked == before && is_due {
                 remote.kept().asked = Some(Instant::now());
                 remote.ask().await;
             }
