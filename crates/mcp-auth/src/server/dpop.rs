@@ -159,7 +159,7 @@ impl Dpop {
             return Err(Refusal::Unavailable("too many proofs are remembered at the moment".into()));
         }
         // It may have been made a moment ahead, and times are compared in whole seconds.
-        used.insert(digest, (), self.window + Duration::from_secs(AHEAD + 1), now);
+        used.insert(digest, (), self.window.saturating_add(Duration::from_secs(AHEAD + 1)), now);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_core::BoxFuture;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use url::form_urlencoded::{self, byte_serialize};
 
 use super::{
@@ -24,11 +24,15 @@ use super::{
 };
 use crate::fetch::{Fetch, Network};
 
+/// How many requests to the authorization server may be under way.
+const MOST_ASKING: usize = 64;
+
 /// Validates tokens by asking the authorization server about each (RFC 7662).
 ///
 /// What it says of a good token is remembered, for 60 s and up to the token's end, of 10,000 tokens: so long does a token live
 /// on that is revoked. The answer has to name this resource in `aud`, to say until when the token is good, and may have 64 KiB
-/// and take 5 s. While the server cannot be asked, tokens that are not remembered are refused with 503.
+/// and take 5 s. While the server cannot be asked, or 64 requests to it are under way, tokens that are not remembered are refused
+/// with 503.
 pub struct Introspection {
     issuer: String,
     endpoint: String,
@@ -37,6 +41,7 @@ pub struct Introspection {
     fetch: Fetch,
     remember: Duration,
     known: Mutex<Recent<Claims>>,
+    asking: Semaphore,
 }
 
 /// Builds an [`Introspection`].
@@ -93,6 +98,8 @@ impl Introspection {
 
     async fn ask(&self, token: &str) -> Result<Claims, TokenError> {
         const FAILED: TokenError = TokenError::unavailable("the authorization server cannot be asked at the moment");
+        // Whoever makes tokens up must not have the server flooded, nor wait in a line without an end.
+        let _asking = self.asking.try_acquire().map_err(|_| FAILED)?;
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("token", token)
             .append_pair("token_type_hint", "access_token")
@@ -172,6 +179,7 @@ impl IntrospectionBuilder {
             fetch,
             remember: self.remember,
             known: Mutex::new(Recent::new(self.most)),
+            asking: Semaphore::new(MOST_ASKING),
         })
     }
 }

@@ -174,3 +174,70 @@ pub(crate) fn fuzz(data: &[u8]) {
         assert_eq!(key.thumbprint.len(), 43);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The public keys of RFC 8037 A.2 and RFC 7515 A.3.
+    fn keys(names: [Option<&str>; 2]) -> Vec<Value> {
+        let [one, two] = names.map(|kid| json!(kid));
+        let edwards =
+            json!({ "kty": "OKP", "crv": "Ed25519", "kid": one, "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
+        let elliptic = json!({
+            "kty": "EC", "crv": "P-256", "kid": two, "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        });
+        vec![edwards, elliptic]
+    }
+
+    fn set(keys: &[Value]) -> Vec<Key> {
+        read(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_name_and_for_its_algorithm_alone() {
+        let set = set(&keys([Some("a"), Some("b")]));
+        for (kid, algorithm, is_there) in [
+            ("a", Algorithm::EdDSA, true),
+            ("b", Algorithm::ES256, true),
+            ("a", Algorithm::ES256, false),
+            ("b", Algorithm::ES384, false),
+            ("b", Algorithm::RS256, false),
+            ("c", Algorithm::EdDSA, false),
+            ("", Algorithm::EdDSA, false),
+        ] {
+            assert_eq!(pick(&set, Some(kid), algorithm).is_some(), is_there, "{kid} {algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_without_a_name_of_a_key_has_the_only_one_that_fits() {
+        let one = keys([None, None]);
+        assert!(pick(&set(&one), None, Algorithm::EdDSA).is_some());
+        let two = [one.clone(), one].concat();
+        assert!(pick(&set(&two), None, Algorithm::EdDSA).is_none());
+    }
+
+    #[test]
+    fn a_key_that_is_no_use_costs_no_other() {
+        let mut all = keys([Some("a"), Some("b")]);
+        all[1]["use"] = json!("enc");
+        all.extend([json!(5), json!({}), json!({ "kty": "oct", "k": "AAAA" }), json!({ "kty": "new" })]);
+        all.push(json!({ "kty": "RSA", "n": "AQAB", "e": "AQAB" }));
+        let mut named = all[0].clone();
+        named["alg"] = json!("ES256");
+        all.push(named);
+        assert_eq!(set(&all).len(), 1);
+        assert!(read(b"{}").is_none() && read(b"[]").is_none());
+    }
+
+    #[test]
+    fn no_more_keys_are_kept_than_may_be() {
+        let many: Vec<Value> = (0..=MOST_KEYS).map(|n| keys([Some(&n.to_string()), None]).remove(0)).collect();
+        assert_eq!(set(&many).len(), MOST_KEYS);
+        assert_eq!(set(&many[..MOST_KEYS]).len(), MOST_KEYS);
+    }
+}

@@ -7,6 +7,9 @@ use std::{
 
 use tokio::time::Instant;
 
+/// So that no time is added to that has no sum.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 pub(super) type Digest = [u8; 32];
 
 /// Values that all stay as long, or less where each says so.
@@ -40,7 +43,7 @@ impl<V> Recent<V> {
         if !self.has_room(now) {
             self.forget_oldest();
         }
-        let until = now + time;
+        let until = now + time.min(LONGEST);
         self.order.push_back((digest, until));
         self.known.insert(digest, (value, until));
     }

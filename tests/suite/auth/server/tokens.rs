@@ -43,6 +43,8 @@ async fn a_good_token_is_its_owner_to_the_handler_who_does_not_see_it() {
     for typ in ["at+jwt", "AT+JWT", "application/at+jwt"] {
         assert_eq!(site.call(&made(&issuer, json!({ "typ": typ }), json!({}))).await.said(), id, "{typ}");
     }
+    let by_the_only_key = made(&issuer, json!({ "kid": null }), json!({}));
+    assert_eq!(site.call(&by_the_only_key).await.said(), id);
     let of_a_client = made(&issuer, json!({}), json!({ "sub": null, "client_id": "robot" }));
     assert_eq!(site.call(&of_a_client).await.said(), format!("{}?client_id=robot", issuer.issuer()));
     assert_eq!(issuer.asked("/jwks"), 1);
