@@ -247,3 +247,58 @@ pub(crate) fn fuzz(data: &[u8]) {
         let _ = proof.check(&target, 60, 1_000);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn proof(iat: f64) -> Proof {
+        let ath = URL_SAFE_NO_PAD.encode(Sha256::digest("token"));
+        let (htm, htu) = ("POST".to_owned(), "https://h/mcp".to_owned());
+        Proof { jti: "j".repeat(MOST_ID_BYTES), htm, htu, iat, ath, nonce: None }
+    }
+
+    #[test]
+    fn a_proof_is_good_up_to_the_edges_of_its_time() {
+        let urls = ["https://h/mcp", "https://h/mcp"];
+        let target = Target { method: &Method::POST, urls, token: "token", bound: "" };
+        for (iat, is_good) in [(939.0, false), (940.0, true), (940.5, true), (1005.0, true), (1005.5, false)] {
+            assert_eq!(proof(iat).check(&target, 60, 1_000).is_ok(), is_good, "{iat}");
+        }
+        assert!(proof(f64::NAN).check(&target, 60, 1_000).is_err());
+    }
+
+    fn wanted(dpop: &Dpop, nonce: Option<&str>) -> Option<String> {
+        match dpop.check_nonce(nonce) {
+            Err(Refusal::Nonce(wanted)) => Some(wanted),
+            _ => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_nonce_is_taken_for_as_long_again_as_it_is_given_out() {
+        let dpop = Dpop::new().nonces();
+        let first = wanted(&dpop, None).unwrap();
+        assert_eq!(wanted(&dpop, Some(&first)), None);
+        advance(NONCE_TIME).await;
+        let second = wanted(&dpop, Some("")).unwrap();
+        assert_ne!(first, second);
+        assert_eq!((wanted(&dpop, Some(&first)), wanted(&dpop, Some(&second))), (None, None));
+        advance(NONCE_TIME).await;
+        assert!(wanted(&dpop, Some(&first)).is_some() && wanted(&dpop, Some(&second)).is_none());
+        advance(NONCE_TIME * 2).await;
+        assert!(wanted(&dpop, Some(&second)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_proof_is_remembered_for_as_long_as_it_would_be_good() {
+        let dpop = Dpop::new();
+        assert!(dpop.check_unused("key", "id").is_ok() && dpop.check_unused("other", "id").is_ok());
+        advance(Duration::from_secs(60 + AHEAD)).await;
+        assert!(dpop.check_unused("key", "id").is_err());
+        advance(Duration::from_secs(1)).await;
+        assert!(dpop.check_unused("key", "id").is_ok());
+    }
+}
