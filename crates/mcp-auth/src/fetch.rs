@@ -283,3 +283,42 @@ mod tests {
         }
     }
 }
+
+#[cfg(all(test, feature = "server"))]
+mod server_tests {
+    use super::*;
+
+    #[test]
+    fn a_server_asks_in_the_networks_that_it_was_told_of_alone() {
+        for (url, public, private, loopback) in [
+            ("https://as.example/x", true, true, true),
+            ("https://8.8.8.8/x", true, true, true),
+            ("http://as.example/x", false, false, false),
+            ("http://8.8.8.8/x", false, false, false),
+            ("https://10.0.0.1/x", false, true, true),
+            ("http://10.0.0.1/x", false, false, false),
+            ("https://[fd00::1]/x", false, true, true),
+            ("https://127.0.0.1/x", false, false, true),
+            ("http://127.0.0.1:8080/x", false, false, true),
+            ("http://localhost/x", false, false, true),
+            ("https://[::ffff:127.0.0.1]/x", false, false, true),
+            ("https://169.254.169.254/x", false, false, false),
+            ("https://[fe80::1]/x", false, false, false),
+            ("https://0.0.0.0/x", false, false, false),
+            ("file:///etc/passwd", false, false, false),
+        ] {
+            let url = Url::parse(url).unwrap();
+            let networks = [Network::Public, Network::Private, Network::Loopback];
+            let allowed = networks.map(|network| Policy::Within(network).check(&url).is_ok());
+            assert_eq!(allowed, [public, private, loopback], "{url}");
+        }
+    }
+
+    /// What a name stands for is looked at when it is asked for, whatever the URL looks like.
+    #[tokio::test]
+    async fn a_name_leads_no_further_than_an_address() {
+        let resolve = async |network| Policy::Within(network).addresses("localhost".to_owned()).await;
+        assert!(resolve(Network::Public).await.is_err() && resolve(Network::Private).await.is_err());
+        assert!(!resolve(Network::Loopback).await.unwrap().is_empty());
+    }
+}

@@ -85,7 +85,7 @@ impl Claims {
 
     /// Whether the time for it is over.
     pub(super) fn has_expired(&self, now: u64, leeway: u64) -> Result<bool, &'static str> {
-        Ok(self.time("exp")?.is_some_and(|exp| !(seconds(now) < exp + seconds(leeway))))
+        Ok(self.time("exp")?.is_some_and(|exp| seconds(now) >= exp + seconds(leeway)))
     }
 
     /// Whether the token is for here and now.
@@ -99,7 +99,7 @@ impl Claims {
         if self.time("nbf")?.is_some_and(|nbf| nbf > seconds(now) + seconds(expected.leeway)) {
             return Err("the token is not valid yet");
         }
-        let is_ours = |audience: &Value| expected.audiences.iter().any(|ours| audience.as_str() == Some(ours));
+        let is_ours = |audience: &Value| expected.audiences.iter().any(|ours| audience.as_str() == Some(ours.as_str()));
         match self.0.get("aud") {
             Some(Value::Array(audiences)) if audiences.iter().any(is_ours) => Ok(()),
             Some(audience) if is_ours(audience) => Ok(()),

@@ -150,7 +150,7 @@ impl Dpop {
     }
 
     fn check_unused(&self, thumbprint: &str, id: &str) -> Result<(), Refusal> {
-        let digest = Sha256::new().chain_update(thumbprint).chain_update([0]).chain_update(id).finalize().into();
+        let digest = Sha256::new().chain_update(thumbprint).chain_update([0_u8]).chain_update(id).finalize().into();
         let (mut used, now) = (lock(&self.used), Instant::now());
         if used.get(&digest, now).is_some() {
             return Err(Refusal::Proof("the proof was used before"));

@@ -78,7 +78,7 @@ impl Jwt {
         }
         let claims =
             Claims::parse(&jws.payload).ok_or(TokenError::invalid("the token has no claims that can be read"))?;
-        let known = self.issuers.iter().find(|(issuer, _)| claims.text("iss") == Some(issuer));
+        let known = self.issuers.iter().find(|(issuer, _)| claims.text("iss") == Some(issuer.as_str()));
         let (issuer, keys) = known.ok_or(TokenError::invalid("the token is of an issuer that is not taken"))?;
         let key = keys.find(jws.head.kid.as_deref(), algorithm).await?;
         if !jws.is_signed_by(&key, algorithm) {

@@ -269,7 +269,7 @@ impl Guard {
 
     /// Adds what a client has to do, where a call was refused for the scopes that it needs.
     fn explain<B>(&self, response: &mut Response<B>) {
-        if let Some(Fault::InsufficientScope(scopes)) = response.extensions().get() {
+        if let Some(Fault::InsufficientScope(scopes)) = response.extensions().get::<Fault>() {
             let challenges = refusal::missing(scopes, self.challenges.iter().cloned());
             refusal::challenge(response.headers_mut(), challenges);
         }
@@ -296,7 +296,7 @@ where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
     A: Send + 'static,
-    B: From<String>,
+    B: From<String> + Send,
 {
     type Response = Response<B>;
     type Error = S::Error;

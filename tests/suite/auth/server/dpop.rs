@@ -109,7 +109,8 @@ async fn a_proof_that_is_not_about_this_request_is_refused() {
         assert!(answer.challenges[0].is("DPoP") && answer.challenged("algs").is_some(), "{answer:?}");
     }
     let (one, two) = (bound.proof(none.clone(), none.clone()), bound.proof(none.clone(), none.clone()));
-    for proofs in [&[][..], &[&one, &two], &["x"]] {
+    let none_at_all: &[&str] = &[];
+    for proofs in [none_at_all, &[one.as_str(), two.as_str()], &["x"]] {
         bound.call(proofs).await.refused(401, "invalid_dpop_proof");
     }
     let mut stolen = another_key;

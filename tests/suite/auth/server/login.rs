@@ -7,7 +7,8 @@ use mcp_test::AuthorizationServer;
 use serde_json::json;
 use tokio::{net::TcpListener, task::AbortHandle};
 
-use super::{super::credentials, server};
+use super::server;
+use crate::auth::credentials;
 
 /// A server that is where its metadata says.
 async fn start(issuer: &AuthorizationServer) -> (String, AbortHandle) {

@@ -87,7 +87,7 @@ impl Site {
     async fn ask(&self, headers: &[(&str, &str)], method: &str, mut params: Value) -> Answer {
         params["_meta"] = crate::server::modern_meta();
         let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
-        let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", &name)];
+        let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", name.as_str())];
         let headers: Vec<_> = modern.iter().filter(|(_, value)| !value.is_empty()).chain(headers).copied().collect();
         self.post(&headers, json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await
     }

@@ -73,8 +73,9 @@ async fn whoever_sends_nothing_is_told_where_the_metadata_is_and_what_to_ask_for
 #[tokio::test]
 async fn c172_no_challenge_names_anything_twice() {
     let site = site().await;
+    let nothing: &[(&str, &str)] = &[];
     for headers in [
-        &[][..],
+        nothing,
         &[("authorization", "Bearer wrong")],
         &[("authorization", "Bearer bobs-key")],
         &[("authorization", "Bearer")],
