@@ -165,5 +165,5 @@ async fn a_proof_holds_the_nonce_that_the_server_gave() {
     let nonce = answer.nonce.unwrap();
     assert_eq!(bound.call(&[&bound.proof(json!({}), json!({ "nonce": nonce }))]).await.status, 200);
     let answer = bound.call(&[&bound.proof(json!({}), json!({ "nonce": "made-up" }))]).await;
-    assert_eq!((answer.challenged("error"), answer.nonce), (Some("use_dpop_nonce"), Some(nonce)));
+    assert_eq!((answer.challenged("error"), &answer.nonce), (Some("use_dpop_nonce"), &Some(nonce)));
 }
