@@ -176,22 +176,22 @@ impl Policy {
         }
         match reach {
             None | Some(Reach::Public) => Ok(()),
-            Some(reach) if self.known().is_some_and(|from| may_reach(from, reach)) => Ok(()),
+            Some(reach) if self.vantage().is_ok_and(|from| may_reach(from, reach)) => Ok(()),
             Some(_) => Err(FetchError::Untrusted(BEHIND)),
         }
     }
 
-    /// Where requests come from, where that is known without asking for addresses.
-    fn known(&self) -> Option<Reach> {
+    /// Where requests come from, or the name that tells it once its address is asked for.
+    fn vantage(&self) -> Result<Reach, &str> {
         match self {
             #[cfg(feature = "client")]
-            Self::Beside(endpoint) => literal(endpoint),
+            Self::Beside(endpoint) => literal(endpoint).ok_or(endpoint.host_str().unwrap_or_default()),
             #[cfg(feature = "server")]
-            Self::Within(Network::Public) => Some(Reach::Public),
+            Self::Within(Network::Public) => Ok(Reach::Public),
             #[cfg(feature = "server")]
-            Self::Within(Network::Private) => Some(Reach::Private),
+            Self::Within(Network::Private) => Ok(Reach::Private),
             #[cfg(feature = "server")]
-            Self::Within(Network::Loopback) => Some(Reach::Loopback),
+            Self::Within(Network::Loopback) => Ok(Reach::Loopback),
         }
     }
 
@@ -200,23 +200,15 @@ impl Policy {
         if found.iter().all(|address| reach(address.ip()) == Reach::Public) {
             return Ok(found);
         }
-        let from = match self.known() {
-            Some(from) => from,
-            None => self.asked().await?,
+        let from = match self.vantage() {
+            Ok(from) => from,
+            Err(name) => {
+                let first = tokio::net::lookup_host((name, 0)).await?.next();
+                first.map_or(Reach::Public, |address| reach(address.ip()))
+            }
         };
         let allowed: Vec<_> = found.into_iter().filter(|address| may_reach(from, reach(address.ip()))).collect();
         if allowed.is_empty() { Err(io::Error::other(BEHIND)) } else { Ok(allowed) }
-    }
-
-    async fn asked(&self) -> io::Result<Reach> {
-        let name = match self {
-            #[cfg(feature = "client")]
-            Self::Beside(endpoint) => endpoint.host_str().unwrap_or_default(),
-            #[cfg(feature = "server")]
-            Self::Within(_) => return Ok(Reach::Public),
-        };
-        let first = tokio::net::lookup_host((name, 0)).await?.next();
-        Ok(first.map_or(Reach::Public, |address| reach(address.ip())))
     }
 }
 

@@ -113,7 +113,7 @@ impl Introspection {
             tracing::warn!(status = answer.status, "an authorization server does not introspect a token");
             return Err(FAILED);
         }
-        let claims = Claims::parse(&answer.body).ok_or(FAILED)?;
+        let claims = answer.json().map(Claims).ok_or(FAILED)?;
         match claims.0.get("active") {
             Some(Value::Bool(true)) => Ok(claims),
             _ => Err(TokenError::invalid("the token is not active")),

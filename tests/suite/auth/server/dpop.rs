@@ -2,7 +2,10 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use mcp_auth::Dpop;
+use mcp_core::Client;
+use mcp_http::reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use mcp_test::{AuthorizationServer, SigningKey};
+use mcp_ws::Ws;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,6 +120,24 @@ async fn a_proof_that_is_not_about_this_request_is_refused() {
     stolen.token.clone_from(&bound.token);
     let answer = bound.call(&[&stolen.proof(none.clone(), none)]).await;
     assert!(answer.refused(401, "invalid_dpop_proof").contains("another key"));
+}
+
+/// Its upgrade is a GET, for the URL that the resource has over HTTP.
+#[tokio::test]
+async fn a_socket_is_opened_with_a_proof() {
+    let bound = Bound::start(Dpop::new()).await;
+    let open = |proof: String| {
+        let header = |text: String| HeaderValue::from_str(&text).unwrap();
+        let ws = Ws::new(format!("ws://{}/mcp", bound.site.address()));
+        let ws = ws.header(AUTHORIZATION, header(format!("DPoP {}", bound.token)));
+        Client::connect(ws.header(HeaderName::from_static("dpop"), header(proof)))
+    };
+    let of_a_post = open(bound.proof(json!({}), json!({}))).await.unwrap_err();
+    assert_eq!(of_a_post.status(), Some(401), "{of_a_post:?}");
+    let of_a_get = json!({ "htm": "GET", "htu": "wss://mcp.example.com/mcp" });
+    let client = open(bound.proof(json!({}), of_a_get)).await.unwrap();
+    let said: String = client.call("whoami", json!({})).await.unwrap();
+    assert_eq!(said, format!("{}#ada", bound.issuer.issuer()));
 }
 
 #[tokio::test]

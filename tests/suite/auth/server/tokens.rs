@@ -9,7 +9,7 @@ use base64::{
 use futures_util::future::join_all;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto::sign, jwk::Jwk};
 use mcp_auth::{Jwt, Misconfigured, Network};
-use mcp_test::{AuthorizationServer, SigningKey};
+use mcp_test::{AuthorizationServer, HttpServer, SigningKey};
 use serde_json::{Value, json};
 
 use super::{Answer, RESOURCE, Site, good, guarded, tokens_of};
@@ -266,4 +266,37 @@ async fn an_issuer_that_is_down_is_no_reason_to_refuse_a_token_for_good() {
     // Whether this key is new cannot be told.
     let answer = site.call(&made(&issuer, json!({ "kid": "new" }), json!({}))).await;
     assert!(unavailable(&answer), "{answer:?}");
+}
+
+async fn with_keys_at(issuer: &AuthorizationServer, url: &str) -> u16 {
+    let tokens = Jwt::builder(RESOURCE).issuer(issuer.issuer(), url).network(Network::Loopback).build().unwrap();
+    let site = Site::start(guarded(tokens).build().unwrap()).await;
+    site.call(&issuer.token(good())).await.status
+}
+
+#[tokio::test]
+async fn keys_are_not_looked_for_where_an_answer_leads() {
+    let issuer = AuthorizationServer::start().await;
+    let mut detour = url::Url::parse(&format!("{}/authorize", issuer.issuer())).unwrap();
+    detour
+        .query_pairs_mut()
+        .append_pair("redirect_uri", &issuer.jwks_url())
+        .append_pair("code_challenge_method", "S256");
+    assert_eq!(with_keys_at(&issuer, detour.as_str()).await, 503);
+    assert_eq!((issuer.asked("/authorize"), issuer.asked("/jwks")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_document_of_keys_has_64_kib_at_most() {
+    let issuer = AuthorizationServer::start().await;
+    let (kid, key) = issuer.key();
+    let mut jwk = key.jwk().clone();
+    jwk["kid"] = json!(kid);
+    let document = json!({ "keys": [jwk] }).to_string();
+    for (length, status) in [(64 << 10, 200), ((64 << 10) + 1, 503)] {
+        let padded = format!("{document}{}", " ".repeat(length - document.len()));
+        let router = axum::Router::new().fallback(move || async move { padded });
+        let elsewhere = HttpServer::start_router(router).await;
+        assert_eq!(with_keys_at(&issuer, &elsewhere.url()).await, status);
+    }
 }
