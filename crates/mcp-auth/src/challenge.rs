@@ -35,6 +35,12 @@ impl Challenge {
         Self::of("Bearer".to_owned())
     }
 
+    /// A challenge of any scheme. Characters that no scheme has are left out.
+    #[must_use]
+    pub fn new(scheme: &str) -> Self {
+        Self::of(scheme.chars().filter(|&c| u8::try_from(c).is_ok_and(is_token)).collect())
+    }
+
     fn of(scheme: String) -> Self {
         Self { scheme, token68: None, parameters: Vec::new() }
     }

@@ -5,14 +5,26 @@
 mod challenge;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod fetch;
 mod resource;
+#[cfg(feature = "server")]
+mod server;
 
 pub use challenge::{Challenge, Wanted};
 #[cfg(feature = "client")]
 pub use client::{
     AuthError, ClientCredentials, FileStore, Grant, Key, MemoryStore, OAuth, OAuthBuilder, StoreLock, TokenStore,
 };
+#[cfg(feature = "server")]
+pub use fetch::Network;
 pub use resource::{canonical, covers};
+#[cfg(feature = "server")]
+pub use server::{
+    BasicAuth, Dpop, Introspection, IntrospectionBuilder, Jwt, JwtBuilder, Misconfigured, ResourceMetadata,
+    ResourceServer, ResourceServerBuilder, ResourceService, Scheme, Scopes, StaticKeys, TokenError, Validator,
+    Verified,
+};
 pub use url::Url;
 
 /// Entry points for the fuzzer.
@@ -21,5 +33,35 @@ pub mod fuzz {
     /// The values of `WWW-Authenticate`, and that what is read can be written and is read again the same.
     pub fn challenges(data: &[u8]) {
         crate::challenge::fuzz(data);
+    }
+
+    /// The header `Authorization`.
+    #[cfg(feature = "server")]
+    pub fn authorization(data: &[u8]) {
+        crate::server::fuzz::authorization(data);
+    }
+
+    /// A token as a signed object, with its head and its signature.
+    #[cfg(feature = "server")]
+    pub fn token(data: &[u8]) {
+        crate::server::fuzz::token(data);
+    }
+
+    /// A token's claims.
+    #[cfg(feature = "server")]
+    pub fn claims(data: &[u8]) {
+        crate::server::fuzz::claims(data);
+    }
+
+    /// A DPoP proof, and its claims alone.
+    #[cfg(feature = "server")]
+    pub fn proof(data: &[u8]) {
+        crate::server::fuzz::proof(data);
+    }
+
+    /// A document of keys.
+    #[cfg(feature = "server")]
+    pub fn key_set(data: &[u8]) {
+        crate::server::fuzz::key_set(data);
     }
 }

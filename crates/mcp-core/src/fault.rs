@@ -53,6 +53,9 @@ pub enum Fault {
     ResourceNotFound(ByteString),
     /// The client did not declare what the request needs.
     MissingCapability(Vec<ClientCapability>),
+    /// Whoever asks lacks scopes; all that it needs. Over HTTP it is 403, and the fault is among the response's extensions, for
+    /// the layer that knows how they are had.
+    InsufficientScope(Vec<String>),
     /// Too much is waiting already.
     Busy,
     /// The time for it ran out.
@@ -86,6 +89,7 @@ impl Fault {
             Self::HeaderMismatch(why) => ErrorObject::new(mcp_code::HEADER_MISMATCH, format!("Header mismatch: {why}")),
             Self::ResourceNotFound(uri) => resource_not_found(uri, revision),
             Self::MissingCapability(missing) => missing_capability(missing, revision),
+            Self::InsufficientScope(needed) => insufficient_scope(needed),
             Self::Busy => ErrorObject::new(code::INTERNAL_ERROR, "Server busy: too many requests are waiting"),
             Self::TimedOut => ErrorObject::new(code::INTERNAL_ERROR, "The request timed out in the server"),
             Self::Internal => ErrorObject::new(code::INTERNAL_ERROR, "Internal error"),
@@ -135,6 +139,18 @@ fn resource_not_found(uri: &str, revision: Revision) -> ErrorObject {
         Era::Legacy => mcp_code::RESOURCE_NOT_FOUND,
     };
     with_data(ErrorObject::new(code, "Resource not found"), &Data { uri: bounded(uri) })
+}
+
+/// In the words of OAuth, as a challenge has them over HTTP.
+fn insufficient_scope(needed: &[String]) -> ErrorObject {
+    #[derive(serde::Serialize)]
+    struct Data<'a> {
+        error: &'static str,
+        scope: &'a str,
+    }
+    let scope = needed.join(" ");
+    let message = format!("Insufficient scope: this needs `{scope}`");
+    with_data(ErrorObject::new(code::INVALID_REQUEST, message), &Data { error: "insufficient_scope", scope: &scope })
 }
 
 /// The code exists in the modern era only; before it, the parameters could not be served as they are.

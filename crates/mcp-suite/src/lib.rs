@@ -8,8 +8,8 @@
 mod auto;
 
 pub use auto::{connect_auto, connect_auto_with};
-/// Authorization: a client that logs in.
-#[cfg(feature = "auth")]
+/// Authorization: a client that logs in, and a layer that checks who calls a server.
+#[cfg(any(feature = "auth", feature = "auth-server"))]
 pub use mcp_auth as auth;
 pub use mcp_core::*;
 /// Streamable HTTP, server and client.

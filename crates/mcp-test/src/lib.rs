@@ -6,12 +6,15 @@
 //! | a server | [`RawClient`], which says JSON as it is told, in memory or over any wire |
 //! | what a server says, as text | [`golden`], which runs a file of a [`transcript`], and a [`Recorder`] to make one |
 //! | a server over HTTP | `HttpServer` on a free port, behind the feature `http` |
+//! | authorization | `AuthorizationServer` on a free port, behind the feature `auth` |
 //! | JSON | [`mismatch`] and [`assert_like`], which name the first place that is not as expected |
 //!
 //! In memory nothing waits for the world, so that tests may pause tokio's time: `#[tokio::test(start_paused = true)]`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "auth")]
+mod auth;
 mod failure;
 #[cfg(feature = "http")]
 mod http;
@@ -24,6 +27,8 @@ pub mod script;
 mod scripted_server;
 pub mod transcript;
 
+#[cfg(feature = "auth")]
+pub use auth::{AuthorizationServer, SigningKey};
 pub use failure::Failure;
 #[cfg(feature = "http")]
 pub use http::HttpServer;

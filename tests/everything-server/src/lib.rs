@@ -64,6 +64,10 @@ mod skills_page {}
 mod http_page {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/auth.md")]
+mod auth_page {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/websocket.md")]
 mod websocket_page {}
 

@@ -4,6 +4,7 @@ mod discovery;
 mod login;
 mod refresh;
 mod scopes;
+mod server;
 mod site;
 
 use mcp_auth::{OAuth, OAuthBuilder};

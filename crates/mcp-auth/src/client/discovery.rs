@@ -6,8 +6,11 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::{error::AuthError, fetch::Fetch};
-use crate::resource::{canonical, covers};
+use super::error::AuthError;
+use crate::{
+    fetch::Fetch,
+    resource::{canonical, covers},
+};
 
 /// How many places that a server names are looked into.
 const MOST: usize = 8;
@@ -126,7 +129,7 @@ async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMet
                 continue;
             }
             Err(error) => {
-                failed = failed.or(Some(error));
+                failed = failed.or(Some(error.into()));
                 continue;
             }
         };

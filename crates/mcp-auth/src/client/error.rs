@@ -3,6 +3,8 @@ use std::error::Error as StdError;
 use mcp_core::{Blame, Error, ErrorKind};
 use thiserror::Error;
 
+use crate::fetch::FetchError;
+
 /// Why there are no credentials for a request. It is the cause of the [`mcp_core::Error`] that ends the request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -64,6 +66,17 @@ impl AuthError {
             Self::InsufficientScope { .. } | Self::Denied(_) | Self::TooLate(_) => Blame::Caller,
             Self::Store(_) | Self::Local(_) => Blame::Local,
             _ => Blame::Peer,
+        }
+    }
+}
+
+impl From<FetchError> for AuthError {
+    fn from(error: FetchError) -> Self {
+        let words = error.to_string();
+        match error {
+            FetchError::NoUrl(_) | FetchError::Untrusted(_) => Self::Discovery(words),
+            FetchError::Failed(_) | FetchError::TooLong => Self::Server(words),
+            FetchError::Local(_) => Self::Local(words),
         }
     }
 }

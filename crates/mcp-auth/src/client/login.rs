@@ -15,12 +15,12 @@ use url::Url;
 use super::{
     discovery::Discovered,
     error::AuthError,
-    fetch::Fetch,
     pkce::{Pkce, secret},
     registration::ClientRegistration,
     store::{ClientCredentials, Grant},
     tokens::{self, Failed, OAuthError},
 };
+use crate::fetch::Fetch;
 
 /// What shows a URL to the user.
 pub(super) type Opener = Arc<dyn Fn(Url) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;

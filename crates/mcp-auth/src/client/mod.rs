@@ -2,7 +2,6 @@
 
 mod discovery;
 mod error;
-mod fetch;
 mod login;
 mod pkce;
 mod refresh;
@@ -26,7 +25,6 @@ use url::Url;
 
 use self::{
     discovery::{Discovered, discover},
-    fetch::Fetch,
     login::{Login, Opener},
     refresh::{Refreshed, keep, refresh},
     registration::ClientRegistration,
@@ -36,7 +34,7 @@ pub use self::{
     error::AuthError,
     store::{ClientCredentials, FileStore, Grant, Key, MemoryStore, StoreLock, TokenStore},
 };
-use crate::{challenge::Wanted, resource::canonical};
+use crate::{challenge::Wanted, fetch::Fetch, resource::canonical};
 
 /// The credentials of a user who logs in: found, registered for, refreshed and stepped up as servers want it.
 ///
@@ -283,7 +281,7 @@ impl Inner {
         let Renewing { fetch, found, scopes } = renewing;
         let fetch = match fetch {
             Some(fetch) => fetch,
-            None => fetch.insert(Fetch::new(&server.endpoint)?),
+            None => fetch.insert(Fetch::beside(&server.endpoint).map_err(AuthError::from)?),
         };
         let found = match found {
             Some(found) => found,

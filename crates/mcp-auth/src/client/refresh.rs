@@ -6,10 +6,10 @@ use mcp_core::Error;
 
 use super::{
     discovery::Discovered,
-    fetch::Fetch,
     store::{Grant, Key, TokenStore},
     tokens::{self, Failed},
 };
+use crate::fetch::Fetch;
 
 /// What is left of a login once its access token is refused.
 pub(super) enum Refreshed {

@@ -6,7 +6,8 @@ use mcp_core::Secrets;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{discovery::ServerMetadata, error::AuthError, fetch::Fetch, store::ClientCredentials, tokens::OAuthError};
+use super::{discovery::ServerMetadata, error::AuthError, store::ClientCredentials, tokens::OAuthError};
+use crate::fetch::Fetch;
 
 /// What a user says about registration. What comes first here is tried first.
 #[derive(Debug, Clone, Default)]

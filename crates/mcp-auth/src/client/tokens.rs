@@ -10,9 +10,9 @@ use url::form_urlencoded;
 use super::{
     discovery::Discovered,
     error::AuthError,
-    fetch::Fetch,
     store::{ClientCredentials, Grant},
 };
+use crate::fetch::{Fetch, FetchError};
 
 #[derive(Deserialize)]
 struct Tokens {
@@ -41,6 +41,12 @@ pub(super) enum Failed {
 impl From<AuthError> for Failed {
     fn from(error: AuthError) -> Self {
         Self::Other(error)
+    }
+}
+
+impl From<FetchError> for Failed {
+    fn from(error: FetchError) -> Self {
+        Self::Other(error.into())
     }
 }
 

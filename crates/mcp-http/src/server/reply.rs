@@ -16,6 +16,7 @@ pub(super) fn status(reply: &Reply) -> StatusCode {
         }
         Some(Fault::InvalidMeta(_) | Fault::MissingCapability(_)) if is_modern => StatusCode::BAD_REQUEST,
         Some(Fault::MethodNotFound(_)) if is_modern => StatusCode::NOT_FOUND,
+        Some(Fault::InsufficientScope(_)) => StatusCode::FORBIDDEN,
         _ => StatusCode::OK,
     }
 }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use futures_util::future::poll_immediate;
 use http::StatusCode;
 use mcp_core::{
-    Exchange, Reply, Server,
+    Exchange, Fault, Reply, Server,
     server::{Answer, CallStream},
 };
 use mcp_jsonrpc::Bytes;
@@ -68,7 +68,12 @@ async fn first(answer: &mut Answer, stream: Option<&CallStream>, server: &Server
 
 /// A reply that nothing comes before.
 pub(super) fn at_once(server: &Server, wanted: Wanted, answer: &Reply) -> Response {
-    frame(server, wanted, reply::status(answer), server.encode(answer))
+    let mut response = frame(server, wanted, reply::status(answer), server.encode(answer));
+    if let Some(fault @ Fault::InsufficientScope(_)) = answer.fault() {
+        // How scopes are had is known to the layer that checks them, and to nothing here.
+        response.extensions_mut().insert(fault.clone());
+    }
+    response
 }
 
 /// A frame as JSON, or as the one event of a stream. Only JSON can say by its status what went wrong.
