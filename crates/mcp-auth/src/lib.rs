@@ -10,7 +10,8 @@ mod resource;
 pub use challenge::{Challenge, Wanted};
 #[cfg(feature = "client")]
 pub use client::{
-    AuthError, ClientCredentials, FileStore, Grant, Key, MemoryStore, OAuth, OAuthBuilder, StoreLock, TokenStore,
+    AuthError, ClientCredentials, ClientKey, DeviceCode, FileStore, Grant, IdentityProvider, Key, MemoryStore, OAuth,
+    OAuthBuilder, ProofKey, SigningAlgorithm, StoreLock, TokenStore,
 };
 pub use resource::{canonical, covers};
 pub use url::Url;

@@ -1,6 +1,7 @@
 //! `everything-client demo --server-bin PATH`, `everything-client interop …`, or the conformance suite's client fixture:
 //! `everything-client … URL`.
 
+mod authorization;
 mod conformance;
 mod demo;
 mod interop;

@@ -26,7 +26,7 @@ pub enum AuthError {
     #[error("the client cannot be registered: {0}")]
     Registration(String),
     /// The user, or the authorization server, said no.
-    #[error("the login was refused: {0}")]
+    #[error("the authorization server refused: {0}")]
     Denied(String),
     /// What came back from the login was not the answer to it.
     #[error("the login's answer cannot be trusted: {0}")]

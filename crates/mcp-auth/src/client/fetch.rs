@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use mcp_core::client::DPOP_NONCE;
 use reqwest::{
     Client, RequestBuilder,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -32,6 +33,8 @@ pub(super) struct Fetch {
 /// A response, read to its end.
 pub(super) struct Fetched {
     pub(super) status: u16,
+    /// What the next proof that is sent there has to hold.
+    pub(super) nonce: Option<String>,
     pub(super) body: Vec<u8>,
 }
 
@@ -99,7 +102,8 @@ async fn read(request: RequestBuilder) -> Result<Fetched, AuthError> {
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Fetched { status: response.status().as_u16(), body })
+    let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok()).map(str::to_owned);
+    Ok(Fetched { status: response.status().as_u16(), nonce, body })
 }
 
 /// Where requests may go: to the web, by https; and to networks that are not public where the MCP server is on one itself,

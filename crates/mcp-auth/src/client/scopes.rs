@@ -49,15 +49,22 @@ impl Scopes {
     }
 
     /// What a login because of `wanted` asks for: what the server wants, or else all that it knows, beside what was asked for
-    /// before.
-    pub(super) fn of_login(&mut self, wanted: &Wanted, found: &Discovered) -> Vec<String> {
+    /// before and what the user said. A user stays logged in where the authorization server has a scope for that.
+    pub(super) fn of_login(
+        &mut self,
+        said: &[String],
+        wanted: &Wanted,
+        found: &Discovered,
+        has_user: bool,
+    ) -> Vec<String> {
         let first = wanted.scopes.as_ref().unwrap_or(&found.scopes).clone();
         if self.wanted.is_empty() || wanted.scopes.is_some() {
             self.add(&first);
         }
+        self.add(said);
         let mut scopes = self.wanted.clone();
         let offers = found.server.scopes_supported.iter().any(|scope| scope == OFFLINE_ACCESS);
-        if offers && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+        if has_user && offers && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
             scopes.push(OFFLINE_ACCESS.to_owned());
         }
         scopes

@@ -15,7 +15,7 @@ use mcp_core::{BoxFuture, Error};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedMutexGuard;
 
-use super::error::AuthError;
+use super::{dpop::ProofKey, error::AuthError};
 
 /// What a login is for: tokens of one authorization server are nothing to another, nor are those for one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,6 +48,17 @@ pub struct Grant {
     pub scopes: Vec<String>,
     /// Who logged in.
     pub client: ClientCredentials,
+    /// What the tokens are bound to, where to anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof_key: Option<ProofKey>,
+}
+
+impl Grant {
+    /// The scheme of `Authorization` that the access token is shown by.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.proof_key.is_some() { "DPoP" } else { "Bearer" }
+    }
 }
 
 /// What an authorization server knows a client by.
@@ -79,8 +90,9 @@ impl ClientCredentials {
 /// Tokens are secrets.
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { access_token: _, refresh_token, expires_at, scopes, client } = self;
+        let Self { access_token: _, refresh_token, expires_at, scopes, client, proof_key: _ } = self;
         f.debug_struct("Grant")
+            .field("scheme", &self.scheme())
             .field("can_refresh", &refresh_token.is_some())
             .field("expires_at", expires_at)
             .field("scopes", scopes)
@@ -323,6 +335,7 @@ mod tests {
             expires_at: None,
             scopes: Vec::new(),
             client: ClientCredentials::secret("id", "SECRET"),
+            proof_key: None,
         }
     }
 
