@@ -109,3 +109,79 @@ async fn who_is_known_already_is_not_registered() {
     assert_eq!(site.asked("/authorize")[0].parameters["client_id"], "known");
     assert_eq!(site.asked("/token")[0].parameters["client_secret"], "secret");
 }
+
+#[tokio::test]
+async fn a_server_that_goes_to_another_authorization_server_is_followed_and_nothing_is_taken_there() {
+    let (first, second) = (Site::start(Setup::default()).await, Site::start(Setup::default()).await);
+    let user = credentials();
+    let client = over_http(&first, MODERN, &user).await.unwrap();
+    call(&client, "free").await.unwrap();
+    first.move_to(&second.origin());
+    first.expire();
+    // The tokens of the second are none to the first; what counts is where they were asked for, and by whom.
+    call(&client, "free").await.unwrap_err();
+    assert_eq!(first.refreshes(), 0);
+    assert!(second.asked("/register").len() == 1 && second.refreshes() == 0);
+    let asked = format!("{:?}", second.asked("/token"));
+    assert!(!asked.contains("refresh-"), "{asked}");
+}
+
+#[tokio::test]
+async fn calls_that_wait_for_a_login_that_fails_share_its_failure() {
+    let site = Site::start(Setup::default()).await;
+    let (shown, comes) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (counted, wakes) = (Arc::clone(&shown), Arc::clone(&comes));
+    let credentials = with_opener(move |_| {
+        counted.fetch_add(1, SeqCst);
+        let comes = Arc::clone(&wakes);
+        async move {
+            comes.notified().await;
+            Err(AuthError::Denied("the user has no time".to_owned()).into())
+        }
+    });
+    let url = site.url();
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(credentials.log_in(&url))).collect();
+    // Each has begun to wait.
+    for waits in &mut waiting {
+        assert!(futures_util::poll!(waits).is_pending());
+    }
+    comes.notify_one();
+    for error in futures_util::future::join_all(waiting).await {
+        assert!(matches!(AuthError::of(&error.unwrap_err()), Some(AuthError::Denied(_))));
+    }
+    assert_eq!(shown.load(SeqCst), 1);
+    comes.notify_one();
+    credentials.log_in(&url).await.unwrap_err();
+    assert_eq!(shown.load(SeqCst), 2, "whoever comes later asks anew");
+}
+
+#[tokio::test]
+async fn a_client_that_the_server_has_forgotten_is_registered_anew() {
+    let refuses = [("refresh_token", "invalid_client")].into();
+    let site = Site::start(Setup { refuses, ..Setup::default() }).await;
+    let client = over_http(&site, MODERN, &credentials()).await.unwrap();
+    site.expire();
+    call(&client, "free").await.unwrap();
+    assert_eq!((site.refreshes(), site.asked("/register").len(), site.consents().len()), (1, 2, 2));
+}
+
+#[tokio::test]
+async fn a_refresh_that_the_server_does_not_give_is_replaced_by_a_login() {
+    let refuses = [("refresh_token", "unauthorized_client")].into();
+    let site = Site::start(Setup { refuses, ..Setup::default() }).await;
+    let client = over_http(&site, MODERN, &credentials()).await.unwrap();
+    site.expire();
+    call(&client, "free").await.unwrap();
+    assert_eq!((site.asked("/register").len(), site.consents().len()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_does_not_end_a_login() {
+    let refuses = [("refresh_token", "temporarily_unavailable")].into();
+    let site = Site::start(Setup { refuses, ..Setup::default() }).await;
+    let client = over_http(&site, MODERN, &credentials()).await.unwrap();
+    site.expire();
+    let error = call(&client, "free").await.unwrap_err();
+    assert!(matches!(AuthError::of(&error), Some(AuthError::Server(_))), "{error:?}");
+    assert_eq!(site.consents().len(), 1);
+}

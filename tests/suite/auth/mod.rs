@@ -1,7 +1,11 @@
 //! A client that logs in, against an MCP server and an authorization server.
 
 mod discovery;
+mod dpop;
 mod login;
+mod machine;
+mod processes;
+mod proofs;
 mod refresh;
 mod scopes;
 mod site;
