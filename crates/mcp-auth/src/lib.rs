@@ -8,6 +8,8 @@ mod client;
 mod resource;
 
 pub use challenge::{Challenge, Wanted};
+#[cfg(feature = "keyring")]
+pub use client::KeyringStore;
 #[cfg(feature = "client")]
 pub use client::{
     AuthError, ClientCredentials, ClientKey, DeviceCode, FileStore, Grant, IdentityProvider, Key, MemoryStore, OAuth,
@@ -22,5 +24,17 @@ pub mod fuzz {
     /// The values of `WWW-Authenticate`, and that what is read can be written and is read again the same.
     pub fn challenges(data: &[u8]) {
         crate::challenge::fuzz(data);
+    }
+
+    /// What the servers of an authorization answer a client: metadata, registrations, codes of devices and tokens.
+    #[cfg(feature = "client")]
+    pub fn answers(data: &[u8]) {
+        crate::client::fuzz_answers(data);
+    }
+
+    /// The request by which a browser comes back from a login.
+    #[cfg(feature = "client")]
+    pub fn redirects(data: &[u8]) {
+        crate::client::fuzz_redirects(data);
     }
 }

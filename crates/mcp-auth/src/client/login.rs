@@ -1,6 +1,6 @@
 //! The code flow: a user is sent to the authorization server, and comes back to a port of this machine.
 //!
-//! Specification: *Authorization, Authorization Flow Steps*; *RFC 8252*.
+//! Specification: *Authorization, Authorization Flow Steps*; *RFC 8252*; *OpenID Connect Core, Offline Access*.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +14,7 @@ use super::{
     loopback::Loopback,
     pkce::{Pkce, secret},
     registration::Use,
+    scopes::OFFLINE_ACCESS,
     store::{ClientCredentials, Grant},
     tokens::Failed,
 };
@@ -93,6 +94,10 @@ fn url(asking: &Asking<'_>, begun: &Begun) -> Result<Url, AuthError> {
         .append_pair("resource", &asking.found.resource);
     if !asking.scopes.is_empty() {
         query.append_pair("scope", &asking.scopes.join(" "));
+    }
+    // OpenID servers pass over the scope where the user is not asked.
+    if asking.scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+        query.append_pair("prompt", "consent");
     }
     // So that nobody else can redeem the code either.
     if let Some(key) = &asking.proof_key {

@@ -39,6 +39,8 @@ use mcp_core::{
 };
 use url::Url;
 
+#[cfg(feature = "keyring")]
+pub use self::store::KeyringStore;
 pub use self::{
     assertion::IdentityProvider,
     builder::OAuthBuilder,
@@ -196,4 +198,17 @@ impl Inner {
         let server = servers.entry(canonical(&url)).or_insert_with(|| Arc::new(Server::new(url)));
         Ok(Arc::clone(server))
     }
+}
+
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_answers(data: &[u8]) {
+    discovery::fuzz(data);
+    registration::fuzz(data);
+    device::fuzz(data);
+    tokens::fuzz(data);
+}
+
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_redirects(data: &[u8]) {
+    loopback::fuzz(data);
 }

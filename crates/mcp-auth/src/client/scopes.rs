@@ -18,7 +18,7 @@ pub(super) struct Scopes {
 }
 
 /// What a login asks for that the protocol does not count among the needs of a resource.
-const OFFLINE_ACCESS: &str = "offline_access";
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 impl Scopes {
     /// Remembers scopes that a login was made with.
