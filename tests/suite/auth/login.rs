@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_auth::{AuthError, ClientCredentials, OAuth, Url};
+use mcp_auth::{AuthError, ClientCredentials, Key, MemoryStore, OAuth, TokenStore as _, Url};
 use mcp_core::{Error, Limits};
 use mcp_http::{Http, reqwest};
 use tokio::sync::Notify;
@@ -100,14 +100,29 @@ async fn who_is_known_already_is_not_registered() {
     let site = Site::start(Setup::default()).await;
     let mut known = ClientCredentials::secret("known", "secret");
     known.method = Some("client_secret_post".to_owned());
-    let other = ClientCredentials::public("of another");
-    let user = user().client("https://other.example", other).client(site.origin(), known).build().unwrap();
+    let (other, store) = (ClientCredentials::public("of another"), Arc::new(MemoryStore::default()));
+    let user = user().store(Arc::clone(&store)).client("https://other.example", other).client(site.origin(), known);
+    let user = user.build().unwrap();
     user.log_in(&site.url()).await.unwrap();
     let client = over_http(&site, MODERN, &user).await.unwrap();
     call(&client, "free").await.unwrap();
     assert_eq!((site.asked("/register").len(), site.asked("/authorize").len()), (0, 1));
     assert_eq!(site.asked("/authorize")[0].parameters["client_id"], "known");
     assert_eq!(site.asked("/token")[0].parameters["client_secret"], "secret");
+    let kept = store.load(&Key::new(site.origin(), site.url())).await.unwrap().unwrap().client;
+    assert_eq!((kept.id.as_str(), kept.secret), ("known", None), "the user keeps the secret");
+    site.expire();
+    call(&client, "free").await.unwrap();
+    assert_eq!((site.refreshes(), site.asked("/token")[1].parameters["client_secret"].as_str()), (1, "secret"));
+}
+
+#[tokio::test]
+async fn of_several_authorization_servers_the_one_that_knows_the_client_is_asked() {
+    let (first, second) = (Site::start(Setup::default()).await, Site::start(Setup::default()).await);
+    first.name([&first.origin(), &second.origin()]);
+    let user = user().client(second.origin(), ClientCredentials::public("known")).build().unwrap();
+    user.log_in(&first.url()).await.unwrap();
+    assert_eq!((first.consents().len(), second.asked("/authorize")[0].parameters["client_id"].as_str()), (0, "known"));
 }
 
 #[tokio::test]
@@ -116,7 +131,7 @@ async fn a_server_that_goes_to_another_authorization_server_is_followed_and_noth
     let user = credentials();
     let client = over_http(&first, MODERN, &user).await.unwrap();
     call(&client, "free").await.unwrap();
-    first.move_to(&second.origin());
+    first.name([&second.origin()]);
     first.expire();
     // The tokens of the second are none to the first; what counts is where they were asked for, and by whom.
     call(&client, "free").await.unwrap_err();

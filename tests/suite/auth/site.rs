@@ -134,8 +134,8 @@ struct Book {
     access: HashMap<String, Access>,
     refresh: HashMap<String, Access>,
     given: usize,
-    /// The authorization server that the MCP server has gone to, where it has.
-    moved: Option<String>,
+    /// The authorization servers that the MCP server names now, where these are others.
+    named: Option<Value>,
     /// How often a request to `/mcp` was refused.
     refused: usize,
     proofs: Proofs,
@@ -188,9 +188,9 @@ impl Site {
         self.book().refresh.clear();
     }
 
-    /// The MCP server goes to the authorization server of that origin.
-    pub(super) fn move_to(&self, issuer: &str) {
-        self.book().moved = Some(issuer.to_owned());
+    /// The MCP server names these authorization servers from now on.
+    pub(super) fn name<const N: usize>(&self, issuers: [&str; N]) {
+        self.book().named = Some(json!({ "resource": self.url(), "authorization_servers": issuers.as_slice() }));
     }
 
     /// How often a request to the MCP server was refused.
@@ -289,9 +289,8 @@ async fn authorization(State(shared): State<Shared>, request: Request) -> Respon
         "/token" => shared.token(&parameters, &parts, &origin),
         "/device" => answer(200, &device(&origin).to_string()),
         "/register" => answer(201, &json!({ "client_id": "registered" }).to_string()),
-        path if path.starts_with(RESOURCE_METADATA) && shared.moved().is_some() => {
-            let document = json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [shared.moved()] });
-            answer(200, &document.to_string())
+        path if path.starts_with(RESOURCE_METADATA) && shared.named().is_some() => {
+            answer(200, &json!(shared.named()).to_string())
         }
         path => match shared.setup.documents.get(path) {
             Some(document) => answer(200, &document.replace("{origin}", &origin)),
@@ -321,8 +320,8 @@ fn answer(status: u16, body: &str) -> Response {
 }
 
 impl Shared {
-    fn moved(&self) -> Option<String> {
-        self.book.lock().unwrap().moved.clone()
+    fn named(&self) -> Option<Value> {
+        self.book.lock().unwrap().named.clone()
     }
 
     fn authorize(&self, parameters: &HashMap<String, String>, origin: &str) -> Response {

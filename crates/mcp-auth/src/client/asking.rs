@@ -70,7 +70,7 @@ impl Asking<'_> {
             refresh_token: tokens.refresh_token,
             expires_at: tokens.expires_in.map(|seconds| now().saturating_add(seconds)),
             scopes: given.unwrap_or_else(|| self.scopes.clone()),
-            client: client.clone(),
+            client: self.registration.kept(&self.found.server, client),
         })
     }
 

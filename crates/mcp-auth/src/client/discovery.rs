@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::{dpop, error::AuthError, fetch::Fetch};
+use super::{dpop, error::AuthError, fetch::Fetch, registration::ClientRegistration};
 use crate::resource::{canonical, covers};
 
 /// How many places that a server names are looked into.
@@ -104,8 +104,14 @@ impl ServerMetadata {
     }
 }
 
-/// Finds the authorization server of the MCP server at `endpoint`. `named` are the places that its challenge names.
-pub(super) async fn discover(fetch: &Fetch, endpoint: &Url, named: &[String]) -> Result<Discovered, AuthError> {
+/// Finds the authorization server of the MCP server at `endpoint`: the first that the user has a client of, or else the first
+/// that says anything. `named` are the places that the challenge names.
+pub(super) async fn discover(
+    fetch: &Fetch,
+    registration: &ClientRegistration,
+    endpoint: &Url,
+    named: &[String],
+) -> Result<Discovered, AuthError> {
     let Some(resource) = resource_metadata(fetch, endpoint, named).await? else {
         return older(fetch, endpoint).await;
     };
@@ -113,7 +119,8 @@ pub(super) async fn discover(fetch: &Fetch, endpoint: &Url, named: &[String]) ->
         return Err(AuthError::Discovery("the server's metadata names no authorization server".to_owned()));
     }
     let mut failed = None;
-    let issuers = resource.authorization_servers.clone();
+    let mut issuers = resource.authorization_servers.clone();
+    issuers.sort_by_key(|issuer| !registration.knows(issuer));
     for issuer in issuers.iter().take(MOST) {
         match server_metadata(fetch, issuer).await {
             Ok(Some(server)) => return Ok(resource.at(server)),
@@ -207,12 +214,23 @@ fn places(issuer: &str) -> Vec<String> {
     inserted.into_iter().chain(appended).collect()
 }
 
+/// The metadata that a server has of itself as an issuer. Nobody has named that, and it may have a slash at its end.
+async fn own_metadata(fetch: &Fetch, origin: &str) -> Result<Option<ServerMetadata>, AuthError> {
+    match server_metadata(fetch, origin).await {
+        Err(error) => match server_metadata(fetch, &format!("{origin}/")).await {
+            Ok(Some(server)) => Ok(Some(server)),
+            _ => Err(error),
+        },
+        found => found,
+    }
+}
+
 /// A server of 2025-03-26 is its own authorization server, and may not say where it does what.
 async fn older(fetch: &Fetch, endpoint: &Url) -> Result<Discovered, AuthError> {
     let resource = canonical(endpoint);
     let url = fetch.allowed(&resource)?;
     let origin = url.origin().ascii_serialization();
-    let server = server_metadata(fetch, &origin).await?.unwrap_or_else(|| ServerMetadata::named(&origin));
+    let server = own_metadata(fetch, &origin).await?.unwrap_or_else(|| ServerMetadata::named(&origin));
     Ok(Discovered { resource, scopes: Vec::new(), takes_dpop: false, requires_dpop: false, server })
 }
 

@@ -57,6 +57,19 @@ impl Use {
 }
 
 impl ClientRegistration {
+    /// Whether the user has a client of that issuer.
+    pub(super) fn knows(&self, issuer: &str) -> bool {
+        self.known.iter().any(|(known, _)| known == issuer)
+    }
+
+    /// What is kept of a client beside its tokens: of one that the user knows, no secret.
+    pub(super) fn kept(&self, server: &ServerMetadata, client: &ClientCredentials) -> ClientCredentials {
+        match self.known(server) {
+            Some(known) if known.id == client.id => ClientCredentials::public(known.id),
+            _ => client.clone(),
+        }
+    }
+
     /// What the server knows the client by without being asked.
     pub(super) fn known(&self, server: &ServerMetadata) -> Option<ClientCredentials> {
         let known = self.known.iter().find(|(issuer, _)| *issuer == server.issuer).map(|(_, client)| client.clone());

@@ -121,7 +121,9 @@ impl Inner {
         // A server that refuses a token may have gone to another authorization server.
         let found = match found.take().filter(|_| need == Need::Scopes) {
             Some(known) => found.insert(known),
-            None => found.insert(discover(fetch, &server.endpoint, &wanted.resource_metadata).await?),
+            None => {
+                found.insert(discover(fetch, &self.registration, &server.endpoint, &wanted.resource_metadata).await?)
+            }
         };
         let key = Key::new(&found.server.issuer, &found.resource);
         let _lock = self.store.lock(&key).await?;

@@ -70,3 +70,39 @@ impl Scopes {
         scopes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::discovery::ServerMetadata;
+
+    fn found() -> Discovered {
+        let server = ServerMetadata::named("https://as.example");
+        Discovered {
+            resource: "https://h/mcp".to_owned(),
+            scopes: Vec::new(),
+            takes_dpop: false,
+            requires_dpop: false,
+            server,
+        }
+    }
+
+    fn wants(names: &[String]) -> Wanted {
+        let mut wanted = Wanted::default();
+        wanted.scopes = Some(names.to_vec());
+        wanted
+    }
+
+    #[test]
+    fn a_user_is_asked_for_256_scopes_at_most_and_for_each_once() {
+        let (mut scopes, found) = (Scopes::default(), found());
+        let names: Vec<String> = (0..=MOST).map(|index| index.to_string()).collect();
+        assert!(scopes.step_up(&wants(&names), &[], &found).is_err(), "257 at once");
+        for name in &names[..MOST] {
+            scopes.step_up(&wants(std::slice::from_ref(name)), &[], &found).unwrap();
+        }
+        assert!(scopes.step_up(&wants(&names[..1]), &[], &found).is_err(), "it was asked for before");
+        assert!(scopes.step_up(&wants(&names[MOST..]), &[], &found).is_err(), "one too many");
+        assert_eq!(scopes.of_login(&[], &Wanted::default(), &found, true).len(), MOST);
+    }
+}

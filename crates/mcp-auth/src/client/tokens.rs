@@ -2,8 +2,11 @@
 //!
 //! Specification: *RFC 6749, Issuing an Access Token*; *RFC 9449, DPoP Access Token Request*.
 
+use std::time::Duration;
+
 use mcp_core::Error;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::{
     authentication::Identity,
@@ -18,9 +21,19 @@ pub(super) struct Tokens {
     pub(super) access_token: String,
     pub(super) token_type: String,
     pub(super) refresh_token: Option<String>,
+    #[serde(default, deserialize_with = "seconds")]
     pub(super) expires_in: Option<u64>,
     pub(super) scope: Option<String>,
     pub(super) issued_token_type: Option<String>,
+}
+
+/// Servers write seconds as text, or with a fraction; what is neither is as if they had said nothing.
+fn seconds<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+    let said = Option::<Value>::deserialize(source)?;
+    let number = said.and_then(|said| said.as_f64().or_else(|| said.as_str()?.trim().parse().ok()));
+    Ok(number
+        .filter(|number| *number >= 0.0)
+        .map(|number| Duration::try_from_secs_f64(number).map_or(u64::MAX, |it| it.as_secs())))
 }
 
 /// What a server says instead of tokens.
@@ -148,6 +161,25 @@ pub(crate) fn fuzz(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_read_however_they_are_written() {
+        for (said, expected) in [
+            ("3600", Some(3600)),
+            ("\"3600\"", Some(3600)),
+            ("3599.9", Some(3599)),
+            ("1e300", Some(u64::MAX)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("null", None),
+            ("\"soon\"", None),
+            ("\"NaN\"", None),
+            ("[]", None),
+        ] {
+            let text = format!(r#"{{"access_token":"t","token_type":"Bearer","expires_in":{said}}}"#);
+            assert_eq!(serde_json::from_str::<Tokens>(&text).unwrap().expires_in, expected, "{said}");
+        }
+    }
 
     #[test]
     fn what_a_server_says_is_cut_and_made_harmless() {
