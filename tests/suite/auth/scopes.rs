@@ -126,7 +126,7 @@ async fn a_user_stays_logged_in_where_the_authorization_server_has_a_scope_for_t
     let site = Site::start(reading().issuer(SERVER_METADATA, "{origin}", offered)).await;
     let client = over_http(&site, MODERN, &credentials()).await.unwrap();
     assert_eq!(call(&client, "write").await.unwrap(), "write");
-    assert_eq!(site.consents(), ["read offline_access", "read write offline_access"]);
+    assert_eq!(site.consents(), ["read offline_access", "read offline_access write"]);
     assert_eq!(site.asked("/authorize")[0].parameters["prompt"], "consent");
     let plain = Site::start(reading()).await;
     over_http(&plain, MODERN, &credentials()).await.unwrap();

@@ -181,15 +181,13 @@ impl Inner {
     }
 }
 
-/// What a token is to be bound to, where both servers know how. A key is used again, as the client's next refresh token may be
-/// bound to it.
+/// What a token is to be bound to, where both servers know how. What was bound once stays so, to the same key, whatever a
+/// challenge says.
 fn proof_key(found: &Discovered, wanted: &Wanted, held: Option<&Grant>) -> Result<Option<ProofKey>, AuthError> {
-    let takes_dpop = found.takes_dpop || wanted.is_dpop;
+    let kept = held.and_then(|held| held.proof_key.clone());
+    let takes_dpop = found.takes_dpop || wanted.is_dpop || kept.is_some();
     match (takes_dpop, found.server.knows_dpop()) {
-        (true, true) => {
-            let kept = held.and_then(|held| held.proof_key.clone());
-            kept.map_or_else(ProofKey::generate, Ok).map(Some)
-        }
+        (true, true) => kept.map_or_else(ProofKey::generate, Ok).map(Some),
         (_, false) if found.requires_dpop => {
             let message =
                 "the server takes tokens that are bound to a key alone, and the authorization server gives none";
