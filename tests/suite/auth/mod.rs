@@ -8,6 +8,7 @@ mod processes;
 mod proofs;
 mod refresh;
 mod scopes;
+mod setup;
 mod site;
 
 use mcp_auth::{OAuth, OAuthBuilder};
@@ -16,7 +17,8 @@ use mcp_http::{Http, reqwest};
 use mcp_ws::Ws;
 use serde_json::json;
 
-use site::{RESOURCE_METADATA, SERVER_METADATA, Setup, Site};
+use setup::{RESOURCE_METADATA, SERVER_METADATA, Setup};
+use site::Site;
 
 const MODERN: Revision = Revision::LATEST;
 

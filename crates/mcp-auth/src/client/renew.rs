@@ -17,7 +17,7 @@ use super::{
     fetch::Fetch,
     refresh::{Refreshed, forgotten, keep, refresh},
     scopes::Scopes,
-    store::{Grant, Key},
+    store::{Grant, Key, TokenStore},
 };
 use crate::challenge::Wanted;
 
@@ -118,13 +118,11 @@ impl Inner {
             Some(fetch) => fetch,
             None => fetch.insert(Fetch::new(&server.endpoint)?),
         };
-        // A server that refuses a token may have gone to another authorization server.
-        let found = match found.take().filter(|_| need == Need::Scopes) {
-            Some(known) => found.insert(known),
-            None => {
-                found.insert(discover(fetch, &self.registration, &server.endpoint, &wanted.resource_metadata).await?)
-            }
-        };
+        let known = found.take();
+        let found = found.insert(match known {
+            Some(known) if need == Need::Scopes => known,
+            known => self.find(fetch, server, wanted, known).await?,
+        });
         let key = Key::new(&found.server.issuer, &found.resource);
         let _lock = self.store.lock(&key).await?;
         let mut asking = Asking {
@@ -136,23 +134,16 @@ impl Inner {
             scopes: Vec::new(),
             before: None,
         };
-        let held = match need {
-            Need::Token => match refresh(&mut asking, &*self.store, &key, refused).await? {
-                Refreshed::Newer(grant) => {
-                    scopes.add(&grant.scopes);
-                    return Ok(grant);
-                }
-                Refreshed::Over(held) => held,
-            },
-            Need::Scopes => {
-                let kept = self.store.load(&key).await?;
-                if let Some(kept) = kept.as_ref().filter(|kept| refused != Some(kept.access_token.as_str())) {
-                    scopes.add(&kept.scopes);
-                    return Ok(kept.clone());
-                }
-                scopes.step_up(wanted, kept.as_ref().map_or(&[][..], |kept| &kept.scopes), found)?;
-                kept
+        let tried = match need {
+            Need::Token => refresh(&mut asking, &*self.store, &key, refused).await?,
+            Need::Scopes => lacking(&*self.store, &key, refused, |held| scopes.step_up(wanted, held, found)).await?,
+        };
+        let held = match tried {
+            Refreshed::Newer(grant) => {
+                scopes.add(&grant.scopes);
+                return Ok(grant);
             }
+            Refreshed::Over(held) => held,
         };
         if let Some(held) = &held {
             scopes.add(&held.scopes);
@@ -161,6 +152,22 @@ impl Inner {
         asking.scopes = scopes.of_login(&self.scopes, wanted, found, self.flow.has_user());
         asking.before = held.as_ref().map(|held| held.client.clone());
         self.obtain(&asking, &key, held).await
+    }
+
+    /// Finds the authorization server. One that is `known` may not be the one any more, as the server has refused its token; it
+    /// counts where nobody says anything else at the moment.
+    async fn find(
+        &self,
+        fetch: &Fetch,
+        server: &Server,
+        wanted: &Wanted,
+        known: Option<Discovered>,
+    ) -> Result<Discovered, AuthError> {
+        let found = discover(fetch, &self.registration, &server.endpoint, &wanted.resource_metadata).await;
+        match (found, known) {
+            (Err(AuthError::Server(_)), Some(known)) => Ok(known),
+            (found, _) => found,
+        }
     }
 
     /// Comes by tokens anew, and keeps them in place of `held`.
@@ -178,6 +185,22 @@ impl Inner {
         keep(&*self.store, key, held.as_ref(), &grant).await?;
         tracing::debug!(issuer = key.issuer, "logged in");
         Ok(grant)
+    }
+}
+
+/// What is kept, which lacks scopes, as `step_up` is told; unless somebody has stored something newer.
+async fn lacking(
+    store: &dyn TokenStore,
+    key: &Key,
+    refused: Option<&str>,
+    step_up: impl FnOnce(&[String]) -> Result<(), AuthError>,
+) -> Result<Refreshed, Error> {
+    match store.load(key).await? {
+        Some(kept) if refused != Some(kept.access_token.as_str()) => Ok(Refreshed::Newer(kept)),
+        kept => {
+            step_up(kept.as_ref().map_or(&[], |kept| &kept.scopes))?;
+            Ok(Refreshed::Over(kept))
+        }
     }
 }
 

@@ -88,9 +88,7 @@ mod tests {
     }
 
     fn wants(names: &[String]) -> Wanted {
-        let mut wanted = Wanted::default();
-        wanted.scopes = Some(names.to_vec());
-        wanted
+        Wanted { scopes: Some(names.to_vec()), ..Wanted::default() }
     }
 
     #[test]
