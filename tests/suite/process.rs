@@ -1,4 +1,4 @@
-//! The everything-server as a process.
+//! The everything-server and the everything-client as processes.
 
 use std::{
     fs,
@@ -12,13 +12,19 @@ use std::{
 use serde_json::Value;
 use tokio::io::AsyncBufReadExt as _;
 
-/// The program, built once from what the tests are built from.
+/// The server, built once from what the tests are built from.
 pub(crate) fn everything_server() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(build)
+    PROGRAM.get_or_init(|| build("everything-server"))
 }
 
-fn build() -> PathBuf {
+/// The client, built once in the same way.
+pub(crate) fn everything_client() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("everything-client"))
+}
+
+fn build(program: &str) -> PathBuf {
     // target/PROFILE/deps/suite-HASH
     let test = std::env::current_exe().expect("a test knows its program");
     let folder = test.ancestors().nth(2).expect("the folder of the profile");
@@ -27,12 +33,12 @@ fn build() -> PathBuf {
     let told = |name: &str, built_in: &str| std::env::var(name).unwrap_or_else(|_| built_in.to_owned());
     let mut cargo = Command::new(told("CARGO", env!("CARGO")));
     // Named together with the suite, so that both are built with the same features of the same crates, once.
-    cargo.args(["build", "--quiet", "-p", "everything-server", "-p", "suite", "--bins"]);
+    cargo.args(["build", "--quiet", "-p", program, "-p", "suite", "--bins"]);
     cargo.current_dir(told("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))).arg("--target-dir").arg(target);
     cargo.arg("--profile").arg(if profile == "debug" { "dev".as_ref() } else { profile });
     let status = cargo.status().expect("cargo starts");
-    assert!(status.success(), "everything-server could not be built");
-    folder.join(format!("everything-server{}", std::env::consts::EXE_SUFFIX))
+    assert!(status.success(), "{program} could not be built");
+    folder.join(format!("{program}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// How long anything may take before it is said to hang.

@@ -39,6 +39,8 @@ pub(crate) struct Allowed {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) passed: usize,
+    /// How often a check was reported to have passed: the same may be, again and again.
+    pub(crate) reports: usize,
     pub(crate) allowed: usize,
     pub(crate) failed: usize,
     /// One line for each failure that nothing allows and each allowance that nothing needs.
@@ -47,7 +49,8 @@ pub(crate) struct Verdict {
 
 /// Judges `checks`. An id may be reported several times in a run; its most severe report counts.
 pub(crate) fn judge(checks: &[Check], allowed: &[Allowed]) -> Verdict {
-    let mut verdict = Verdict::default();
+    let reports = checks.iter().filter(|check| check.status == Status::Success).count();
+    let mut verdict = Verdict { reports, ..Verdict::default() };
     let worst = worst_by_id(checks);
     for (id, check) in &worst {
         match check.status {

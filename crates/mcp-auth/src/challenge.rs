@@ -26,6 +26,8 @@ pub struct Wanted {
     pub scopes: Option<Vec<String>>,
     /// What was wrong with the token, where there was one.
     pub error: Option<String>,
+    /// Whether tokens are taken that are bound to a key of the client.
+    pub is_dpop: bool,
 }
 
 impl Challenge {
@@ -113,7 +115,16 @@ impl Wanted {
         let first = |name| challenges.iter().filter(tokens).find_map(|challenge| challenge.get(name));
         wanted.scopes = first("scope").map(|scopes| scopes.split_whitespace().map(str::to_owned).collect());
         wanted.error = first("error").map(str::to_owned);
+        wanted.is_dpop = challenges.iter().any(|challenge| challenge.is("DPoP"));
         wanted
+    }
+
+    /// Whether the proof beside the token lacked the nonce that the server has given with this challenge.
+    ///
+    /// Specification: *RFC 9449, Resource Server-Provided Nonce*.
+    #[must_use]
+    pub fn wants_nonce(&self) -> bool {
+        self.error.as_deref() == Some("use_dpop_nonce")
     }
 
     /// Whether the token is good, and may not do that.

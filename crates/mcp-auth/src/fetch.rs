@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "client")]
+use mcp_core::client::DPOP_NONCE;
 use reqwest::{
     Client, RequestBuilder,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -48,6 +50,9 @@ pub(crate) struct Fetch {
 /// A response, read to its end.
 pub(crate) struct Fetched {
     pub(crate) status: u16,
+    /// What the next proof that is sent there has to hold.
+    #[cfg(feature = "client")]
+    pub(crate) nonce: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -126,7 +131,12 @@ async fn read(request: RequestBuilder) -> Result<Fetched, FetchError> {
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Fetched { status: response.status().as_u16(), body })
+    Ok(Fetched {
+        status: response.status().as_u16(),
+        #[cfg(feature = "client")]
+        nonce: response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok()).map(str::to_owned),
+        body,
+    })
 }
 
 /// Where requests may go: to the web, by https; and to networks that are not public only for who is in one, so that nobody

@@ -12,9 +12,12 @@ mod resource;
 mod server;
 
 pub use challenge::{Challenge, Wanted};
+#[cfg(feature = "keyring")]
+pub use client::KeyringStore;
 #[cfg(feature = "client")]
 pub use client::{
-    AuthError, ClientCredentials, FileStore, Grant, Key, MemoryStore, OAuth, OAuthBuilder, StoreLock, TokenStore,
+    AuthError, ClientCredentials, ClientKey, DeviceCode, FileStore, Grant, IdentityProvider, Key, MemoryStore, OAuth,
+    OAuthBuilder, ProofKey, SigningAlgorithm, StoreLock, TokenStore,
 };
 #[cfg(feature = "server")]
 pub use fetch::Network;
@@ -63,5 +66,17 @@ pub mod fuzz {
     #[cfg(feature = "server")]
     pub fn key_set(data: &[u8]) {
         crate::server::fuzz::key_set(data);
+    }
+
+    /// What the servers of an authorization answer a client: metadata, registrations, codes of devices and tokens.
+    #[cfg(feature = "client")]
+    pub fn answers(data: &[u8]) {
+        crate::client::fuzz_answers(data);
+    }
+
+    /// The request by which a browser comes back from a login.
+    #[cfg(feature = "client")]
+    pub fn redirects(data: &[u8]) {
+        crate::client::fuzz_redirects(data);
     }
 }

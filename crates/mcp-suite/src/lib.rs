@@ -33,6 +33,11 @@ pub use mcp_ws as ws;
 #[doc = include_str!("../../mcp-derive/README.md")]
 mod derive_readme {}
 
+/// The examples of the page about authorization.
+#[cfg(all(doctest, feature = "auth", feature = "http"))]
+#[doc = include_str!("../../../docs/auth.md")]
+mod auth_page {}
+
 /// What nearly every server or client names.
 pub mod prelude {
     #[cfg(feature = "derive")]

@@ -22,6 +22,9 @@ pub(crate) async fn run(url: &str) -> Result<(), Box<dyn Error>> {
     if scenario == "sep-2322-client-request-state" {
         return rounds(url).await;
     }
+    if scenario.starts_with("auth/") {
+        return crate::authorization::run(&scenario, url).await;
+    }
     // The user leaves every form as it is.
     let builder = builder()?.on_elicit(|_| async { ElicitResult::accept(()) });
     let client = builder.connect(Http::new(url)).await?;
@@ -46,7 +49,7 @@ pub(crate) async fn run(url: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// The suite may name the revision to be spoken.
-fn builder() -> Result<ClientBuilder, Box<dyn Error>> {
+pub(crate) fn builder() -> Result<ClientBuilder, Box<dyn Error>> {
     let builder = Client::builder(implementation!());
     match env::var("MCP_CONFORMANCE_PROTOCOL_VERSION") {
         Ok(version) => {

@@ -1,6 +1,7 @@
-//! `everything-client demo --server-bin PATH`, `everything-client interop …`, or the conformance suite's client fixture:
-//! `everything-client … URL`.
+//! `everything-client demo --server-bin PATH`, `everything-client interop …`, `everything-client authorized …`, or the
+//! conformance suite's client fixture: `everything-client … URL`.
 
+mod authorization;
 mod conformance;
 mod demo;
 mod interop;
@@ -8,7 +9,8 @@ mod interop;
 use std::{error::Error, process::ExitCode};
 
 const USAGE: &str = "usage: everything-client demo --server-bin PATH \
-                     | everything-client interop ERA CALLS (http URL | ws URL | stdio COMMAND...) | everything-client URL";
+                     | everything-client interop ERA CALLS (http URL | ws URL | stdio COMMAND...) \
+                     | everything-client authorized URL FILE TOOL... | everything-client URL";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -25,6 +27,7 @@ async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["demo", "--server-bin", server] => demo::run(server).await,
         ["interop", era, calls, wire, target @ ..] => interop::run(era, calls, wire, target).await,
+        ["authorized", url, file, tools @ ..] => authorization::call(url, file, tools).await,
         [.., url] if url.starts_with("http") => conformance::run(url).await,
         _ => Err(USAGE.into()),
     }

@@ -112,6 +112,11 @@ async fn c175_a_server_without_any_metadata_is_its_own_authorization_server() {
 }
 
 #[tokio::test]
+async fn c175_a_server_that_is_its_own_may_name_itself_with_a_slash() {
+    can_log_in(Setup::bare().issuer(SERVER_METADATA, "{origin}/", json!({}))).await;
+}
+
+#[tokio::test]
 async fn c175_an_issuer_that_is_not_this_machines_is_asked_by_https_only() {
     let why = cannot_log_in(Setup::bare().resource(RESOURCE_METADATA, "{origin}", "http://as.invalid")).await;
     assert!(why.contains("neither https"), "{why}");

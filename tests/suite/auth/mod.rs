@@ -1,10 +1,15 @@
 //! A client that logs in, against an MCP server and an authorization server.
 
 mod discovery;
+mod dpop;
 mod login;
+mod machine;
+mod processes;
+mod proofs;
 mod refresh;
 mod scopes;
 mod server;
+mod setup;
 mod site;
 
 use mcp_auth::{OAuth, OAuthBuilder};
@@ -13,7 +18,8 @@ use mcp_http::{Http, reqwest};
 use mcp_ws::Ws;
 use serde_json::json;
 
-use site::{RESOURCE_METADATA, SERVER_METADATA, Setup, Site};
+use setup::{RESOURCE_METADATA, SERVER_METADATA, Setup};
+use site::Site;
 
 const MODERN: Revision = Revision::LATEST;
 

@@ -162,3 +162,13 @@ async fn c177_a_refresh_names_the_resource_as_it_was_published() {
     assert_eq!(asked[1].parameters["grant_type"], "refresh_token");
     assert_eq!(asked[1].parameters["resource"], site.origin());
 }
+
+#[tokio::test]
+async fn a_token_is_refreshed_while_the_metadata_cannot_be_had() {
+    let site = Site::start(Setup::default()).await;
+    let client = over_http(&site, MODERN, &credentials()).await.unwrap();
+    site.fail(super::RESOURCE_METADATA);
+    site.expire();
+    call(&client, "free").await.unwrap();
+    assert_eq!((site.refreshes(), site.consents().len()), (1, 1));
+}

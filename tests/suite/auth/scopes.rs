@@ -3,7 +3,9 @@
 use mcp_auth::AuthError;
 use mcp_core::{ErrorKind, Revision};
 
-use super::{MODERN, Setup, Site, call, credentials, over_http, over_ws};
+use serde_json::json;
+
+use super::{MODERN, SERVER_METADATA, Setup, Site, call, credentials, over_http, over_ws, user};
 
 /// A site whose tokens begin with the scope `read`.
 fn reading() -> Setup {
@@ -116,4 +118,25 @@ async fn c183_calls_at_once_that_need_different_scopes_end() {
     let (a, b, write) = tokio::join!(call(&client, "a"), call(&client, "b"), call(&client, "write"));
     assert_eq!((a.unwrap(), b.unwrap(), write.unwrap()), ("a".into(), "b".into(), "write".into()));
     assert_eq!(site.consents().len(), 4);
+}
+
+#[tokio::test]
+async fn a_user_stays_logged_in_where_the_authorization_server_has_a_scope_for_that() {
+    let offered = json!({ "scopes_supported": ["read", "offline_access"] });
+    let site = Site::start(reading().issuer(SERVER_METADATA, "{origin}", offered)).await;
+    let client = over_http(&site, MODERN, &credentials()).await.unwrap();
+    assert_eq!(call(&client, "write").await.unwrap(), "write");
+    assert_eq!(site.consents(), ["read offline_access", "read offline_access write"]);
+    assert_eq!(site.asked("/authorize")[0].parameters["prompt"], "consent");
+    let plain = Site::start(reading()).await;
+    over_http(&plain, MODERN, &credentials()).await.unwrap();
+    assert!(!plain.asked("/authorize")[0].parameters.contains_key("prompt"));
+}
+
+#[tokio::test]
+async fn what_the_user_says_is_asked_for_beside_what_the_server_wants() {
+    let site = Site::start(reading()).await;
+    let credentials = user().scopes(["own", "read"]).build().unwrap();
+    over_http(&site, MODERN, &credentials).await.unwrap();
+    assert_eq!(site.consents(), ["read own"]);
 }

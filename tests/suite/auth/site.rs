@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
     extract::{Request, State},
-    http::{StatusCode, Uri, header},
+    http::{StatusCode, Uri, header, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::Response,
 };
@@ -22,88 +22,21 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
-/// How such a site is; `{origin}` in any text is where it turned out to be.
-#[derive(Clone)]
-pub(super) struct Setup {
-    /// The lines of `WWW-Authenticate` in a 401.
-    pub(super) challenges: Vec<String>,
-    /// What stands at each path.
-    pub(super) documents: HashMap<String, String>,
-    /// The scope that each tool needs.
-    pub(super) needs: HashMap<&'static str, &'static str>,
-    /// Whether what lacks a scope is told so, or refused without a word.
-    pub(super) explains: bool,
-    /// Scopes that nobody is given.
-    pub(super) withheld: Vec<&'static str>,
-    /// What the upgrade of a WebSocket needs.
-    pub(super) of_socket: Option<&'static str>,
-    /// Who answers to have logged somebody in, where that is not the issuer; nobody says so where it is empty.
-    pub(super) answers_as: Option<&'static str>,
-}
+use super::{RESOURCE_METADATA, Setup, proofs::Proofs};
 
-pub(super) const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
-pub(super) const SERVER_METADATA: &str = "/.well-known/oauth-authorization-server";
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            challenges: vec![format!("Bearer resource_metadata=\"{{origin}}{RESOURCE_METADATA}/mcp\"")],
-            documents: HashMap::new(),
-            needs: HashMap::from([("a", "a"), ("b", "b"), ("write", "write")]),
-            explains: true,
-            withheld: Vec::new(),
-            of_socket: None,
-            answers_as: None,
-        }
-        .resource(&format!("{RESOURCE_METADATA}/mcp"), "{origin}/mcp", "{origin}")
-        .issuer(SERVER_METADATA, "{origin}", json!({}))
-    }
-}
-
-impl Setup {
-    /// A site without metadata and without a challenge that names it.
-    pub(super) fn bare() -> Self {
-        Self { documents: HashMap::new(), challenges: vec!["Bearer".to_owned()], ..Self::default() }
-    }
-
-    pub(super) fn challenges(mut self, lines: &[&str]) -> Self {
-        self.challenges = lines.iter().map(|line| (*line).to_owned()).collect();
-        self
-    }
-
-    pub(super) fn resource(self, path: &str, resource: &str, issuer: &str) -> Self {
-        let document = json!({ "resource": resource, "authorization_servers": [issuer] });
-        self.document(path, &document)
-    }
-
-    /// The metadata of an issuer, with these members in place of others; `null` is none.
-    pub(super) fn issuer(self, path: &str, issuer: &str, members: Value) -> Self {
-        let mut document = json!({
-            "issuer": issuer,
-            "authorization_endpoint": "{origin}/authorize",
-            "token_endpoint": "{origin}/token",
-            "registration_endpoint": "{origin}/register",
-            "code_challenge_methods_supported": ["S256"],
-            "authorization_response_iss_parameter_supported": true,
-        });
-        for (name, value) in members.as_object().unwrap() {
-            document[name] = value.clone();
-        }
-        document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        self.document(path, &document)
-    }
-
-    fn document(mut self, path: &str, document: &Value) -> Self {
-        self.documents.insert(path.to_owned(), document.to_string());
-        self
-    }
-}
-
-/// What it was asked for beside `/mcp`: path, and parameters of query or form.
+/// What it was asked for beside `/mcp`: path, parameters of query or form, and who asked.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) path: String,
     pub(super) parameters: HashMap<String, String>,
+    pub(super) authorization: Option<String>,
+}
+
+/// What an access token is good for, and for the holder of which key.
+#[derive(Clone)]
+struct Access {
+    scopes: Vec<String>,
+    key: Option<String>,
 }
 
 struct Code {
@@ -115,9 +48,16 @@ struct Code {
 struct Book {
     asked: Vec<Asked>,
     codes: HashMap<String, Code>,
-    access: HashMap<String, Vec<String>>,
-    refresh: HashMap<String, Vec<String>>,
+    access: HashMap<String, Access>,
+    refresh: HashMap<String, Access>,
     given: usize,
+    /// The authorization servers that the MCP server names now, where these are others.
+    named: Option<Value>,
+    /// What is below that path is not to be had.
+    fails: Option<&'static str>,
+    /// How often a request to `/mcp` was refused.
+    refused: usize,
+    proofs: Proofs,
 }
 
 #[derive(Clone)]
@@ -167,6 +107,26 @@ impl Site {
         self.book().refresh.clear();
     }
 
+    /// What is below that path is answered with 503 from now on.
+    pub(super) fn fail(&self, path: &'static str) {
+        self.book().fails = Some(path);
+    }
+
+    /// The MCP server names these authorization servers from now on.
+    pub(super) fn name<const N: usize>(&self, issuers: [&str; N]) {
+        self.book().named = Some(json!({ "resource": self.url(), "authorization_servers": issuers.as_slice() }));
+    }
+
+    /// How often a request to the MCP server was refused.
+    pub(super) fn refused(&self) -> usize {
+        self.book().refused
+    }
+
+    /// What it makes of proofs.
+    pub(super) fn proofs<T>(&self, with: impl FnOnce(&mut Proofs) -> T) -> T {
+        with(&mut self.book().proofs)
+    }
+
     /// What was asked of that path.
     pub(super) fn asked(&self, path: &str) -> Vec<Asked> {
         self.book().asked.iter().filter(|asked| asked.path == path).cloned().collect()
@@ -204,10 +164,9 @@ async fn guard(State(shared): State<Shared>, request: Request, next: Next) -> Re
     let origin = origin(&request);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, 1 << 20).await.unwrap();
-    let token = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let scopes = token.and_then(|token| shared.book.lock().unwrap().access.get(token).cloned());
-    let Some(scopes) = scopes else {
-        return refused(StatusCode::UNAUTHORIZED, &shared.setup.challenges, &origin);
+    let scopes = match shared.scopes(&parts, &origin) {
+        Ok(scopes) => scopes,
+        Err(refusal) => return refusal,
     };
     let is_upgrade = parts.headers.contains_key(header::UPGRADE);
     let needed = if is_upgrade { shared.setup.of_socket } else { needed(&shared.setup, &body) };
@@ -243,18 +202,38 @@ fn pairs(text: &str) -> HashMap<String, String> {
 
 async fn authorization(State(shared): State<Shared>, request: Request) -> Response {
     let (origin, path, query) = (origin(&request), request.uri().path().to_owned(), query(request.uri()));
-    let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, 1 << 20).await.unwrap();
     let parameters = if query.is_empty() { pairs(std::str::from_utf8(&body).unwrap()) } else { pairs(&query) };
-    shared.book.lock().unwrap().asked.push(Asked { path: path.clone(), parameters: parameters.clone() });
+    let authorization = text(&parts, "authorization");
+    let asked = Asked { path: path.clone(), parameters: parameters.clone(), authorization };
+    shared.book.lock().unwrap().asked.push(asked);
+    let fails = shared.book.lock().unwrap().fails;
     match path.as_str() {
+        path if fails.is_some_and(|fails| path.starts_with(fails)) => answer(503, ""),
         "/authorize" => shared.authorize(&parameters, &origin),
-        "/token" => shared.token(&parameters),
+        "/token" => shared.token(&parameters, &parts, &origin),
+        "/device" => answer(200, &device(&origin).to_string()),
         "/register" => answer(201, &json!({ "client_id": "registered" }).to_string()),
+        path if path.starts_with(RESOURCE_METADATA) && shared.named().is_some() => {
+            answer(200, &json!(shared.named()).to_string())
+        }
         path => match shared.setup.documents.get(path) {
             Some(document) => answer(200, &document.replace("{origin}", &origin)),
             None => answer(404, "{}"),
         },
     }
+}
+
+fn device(origin: &str) -> Value {
+    json!({
+        "device_code": "device", "user_code": "WDJB-MJHT", "verification_uri": format!("{origin}/enter"),
+        "expires_in": 60, "interval": 1,
+    })
+}
+
+fn text(parts: &Parts, name: &str) -> Option<String> {
+    parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 fn query(uri: &Uri) -> String {
@@ -267,6 +246,10 @@ fn answer(status: u16, body: &str) -> Response {
 }
 
 impl Shared {
+    fn named(&self) -> Option<Value> {
+        self.book.lock().unwrap().named.clone()
+    }
+
     fn authorize(&self, parameters: &HashMap<String, String>, origin: &str) -> Response {
         assert_eq!(parameters["code_challenge_method"], "S256");
         let scopes = parameters.get("scope").map(String::as_str).unwrap_or_default().split_whitespace();
@@ -288,23 +271,94 @@ impl Shared {
         Response::builder().status(302).header(header::LOCATION, back.as_str()).body(Body::empty()).unwrap()
     }
 
-    fn token(&self, parameters: &HashMap<String, String>) -> Response {
+    /// The scopes of whoever asks, or the answer that refuses them.
+    fn scopes(&self, parts: &Parts, origin: &str) -> Result<Vec<String>, Response> {
         let mut book = self.book.lock().unwrap();
-        let scopes = match parameters["grant_type"].as_str() {
+        let shown = text(parts, "authorization").unwrap_or_default();
+        let (scheme, token) = shown.split_once(' ').unwrap_or_default();
+        let access = book.access.get(token).cloned();
+        let outcome = match access {
+            Some(Access { scopes, key: None }) if scheme == "Bearer" => Ok(scopes),
+            Some(Access { scopes, key: Some(key) }) if scheme == "DPoP" => {
+                let (proof, target) = (text(parts, "dpop"), format!("{origin}{}", parts.uri.path()));
+                let judged = book.proofs.judge(proof.as_deref(), parts.method.as_str(), &target, Some(token));
+                judged.map(|shown| assert_eq!(shown, key, "another key")).map(|()| scopes)
+            }
+            _ => Err(None),
+        };
+        outcome.map_err(|nonce| {
+            book.refused += 1;
+            let asks = nonce.as_ref().map(|_| vec!["DPoP error=\"use_dpop_nonce\"".to_owned()]);
+            let refusal = refused(StatusCode::UNAUTHORIZED, asks.as_ref().unwrap_or(&self.setup.challenges), origin);
+            with_nonce(refusal, nonce)
+        })
+    }
+
+    fn token(&self, parameters: &HashMap<String, String>, parts: &Parts, origin: &str) -> Response {
+        let mut book = self.book.lock().unwrap();
+        let judged = text(parts, "dpop")
+            .map(|proof| book.proofs.judge(Some(&proof), "POST", &format!("{origin}/token"), None))
+            .transpose();
+        let key = match judged {
+            Ok(key) => key,
+            Err(nonce) => return with_nonce(no("use_dpop_nonce"), nonce),
+        };
+        let grant = parameters["grant_type"].as_str();
+        if let Some(error) = self.setup.refuses.get(grant) {
+            return no(error);
+        }
+        let scopes = match grant {
             "authorization_code" => book.codes.remove(&parameters["code"]).and_then(|code| {
                 let shown = URL_SAFE_NO_PAD.encode(Sha256::digest(&parameters["code_verifier"]));
                 (shown == code.challenge).then_some(code.scopes)
             }),
-            _ => book.refresh.remove(&parameters["refresh_token"]),
+            "refresh_token" => book.refresh.remove(&parameters["refresh_token"]).map(|access| {
+                assert_eq!(access.key, key, "a refresh token of another key");
+                access.scopes
+            }),
+            "urn:ietf:params:oauth:grant-type:token-exchange" => return answer(200, &identity().to_string()),
+            _ => Some(
+                parameters.get("scope").map(|scope| scope.split(' ').map(str::to_owned).collect()).unwrap_or_default(),
+            ),
         };
-        let Some(scopes) = scopes else { return answer(400, &json!({ "error": "invalid_grant" }).to_string()) };
-        book.given += 1;
-        let (access, refresh) = (format!("access-{}", book.given), format!("refresh-{}", book.given));
-        book.access.insert(access.clone(), scopes.clone());
-        book.refresh.insert(refresh.clone(), scopes.clone());
-        let tokens = json!({
-            "access_token": access, "token_type": "Bearer", "refresh_token": refresh, "scope": scopes.join(" "),
-        });
-        answer(200, &tokens.to_string())
+        let Some(scopes) = scopes else { return no("invalid_grant") };
+        let access = Access { scopes, key };
+        answer(200, &book.give(&access, self.setup.expires_in).to_string())
     }
+}
+
+impl Book {
+    fn give(&mut self, access: &Access, expires_in: Option<u64>) -> Value {
+        self.given += 1;
+        let (token, refresh) = (format!("access-{}", self.given), format!("refresh-{}", self.given));
+        self.access.insert(token.clone(), access.clone());
+        self.refresh.insert(refresh.clone(), access.clone());
+        let mut tokens = json!({
+            "access_token": token, "token_type": if access.key.is_some() { "DPoP" } else { "Bearer" },
+            "refresh_token": refresh, "scope": access.scopes.join(" "),
+        });
+        if let Some(seconds) = expires_in {
+            tokens["expires_in"] = seconds.into();
+        }
+        tokens
+    }
+}
+
+/// What an identity provider gives for an ID token.
+fn identity() -> Value {
+    json!({
+        "access_token": "identity assertion", "token_type": "N_A",
+        "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+    })
+}
+
+fn no(error: &str) -> Response {
+    answer(400, &json!({ "error": error }).to_string())
+}
+
+fn with_nonce(mut response: Response, nonce: Option<String>) -> Response {
+    if let Some(nonce) = nonce {
+        response.headers_mut().insert("dpop-nonce", nonce.parse().unwrap());
+    }
+    response
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 use crate::fixtures::{Fixtures, Serving, listening};
 use crate::interop::peer::{Outcomes, Peer, Session, Speak, Wire};
-use crate::interop::{everything, fastmcp, inspector, program, python, typescript, websocket};
+use crate::interop::{authorization, everything, fastmcp, inspector, program, python, typescript, websocket};
 use crate::node::Node;
 use crate::python::Python;
 use crate::rust::Rust;
@@ -14,7 +14,7 @@ use crate::rust::Rust;
 /// Our own programs, and the others', unless they are left out.
 pub(crate) struct Bench {
     pub(crate) fixtures: Fixtures,
-    installed: Option<Installed>,
+    pub(crate) installed: Option<Installed>,
 }
 
 /// What the registries bring.
@@ -93,8 +93,12 @@ impl Bench {
 
 impl Installed {
     fn install() -> Result<Self> {
-        let packages =
-            [&[inspector::PACKAGE, everything::PACKAGE], typescript::PACKAGES, websocket::NPM_PACKAGES].concat();
+        let packages = [
+            &[authorization::PACKAGE, inspector::PACKAGE, everything::PACKAGE],
+            typescript::PACKAGES,
+            websocket::NPM_PACKAGES,
+        ]
+        .concat();
         Ok(Self {
             node: Node::with(&packages)?,
             python_v1: Python::with(python::PACKAGES_V1)?,

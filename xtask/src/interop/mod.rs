@@ -3,6 +3,7 @@
 //! `PEERS` is the whole table: who, on which wires, in which eras, which calls. When every row has passed, the run
 //! writes it down as `docs/interop.md`.
 
+mod authorization;
 mod bench;
 mod call;
 mod curl;
@@ -58,6 +59,11 @@ pub(crate) fn run(skip_npm: bool, only: Option<&str>) -> Result {
     let rows: Vec<Row> =
         here.iter().flat_map(|peer| peer.sessions()).flat_map(|session| session.hold(&bench)).collect();
     print(&rows);
+    if let Some(installed) =
+        bench.installed.as_ref().filter(|_| only.is_none_or(|name| authorization::PACKAGE.name.contains(name)))
+    {
+        authorization::run(&bench, installed)?;
+    }
     match rows.iter().filter(|row| row.outcome.is_err()).count() {
         0 if skip_npm || only.is_some() => Ok(()),
         0 => page::keep(&page::render(PEERS)),

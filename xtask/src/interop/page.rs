@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::error::{Doing, Error, Result};
+use crate::interop::authorization;
 use crate::interop::peer::{Peer, Role, Session};
+use crate::node::NpmPackage;
 use crate::workspace;
 
 const BEGINNING: &str = "\
@@ -40,6 +42,15 @@ whole and in order. `ws` picks no WebSocket subprotocol, `websockets` the one th
 
 ";
 
+const AUTHORIZATION: &str = "
+## An authorization server that our client logs in at
+
+npm `oidc-provider`, in front of [everything-server](../tests/everything-server). The client registers itself, logs in for
+the scope that the challenge names, is stepped up for a tool that needs another one, and in a second process, when its
+token has ended, refreshes it and nothing more.
+
+";
+
 /// The page for peers whose every call has passed.
 pub(crate) fn render(peers: &[&'static Peer]) -> String {
     let mut page = BEGINNING.to_owned();
@@ -54,6 +65,8 @@ pub(crate) fn render(peers: &[&'static Peer]) -> String {
             }));
         }
     }
+    let NpmPackage { name, version } = authorization::PACKAGE;
+    let _ = writeln!(page, "{AUTHORIZATION}| package | version | result |\n|---|---|---|\n| {name} | {version} | ok |");
     page
 }
 

@@ -3,10 +3,10 @@
 //! Specification: *Authorization Server Discovery*; *2025-03-26, Authorization, Fallbacks for Servers without Metadata
 //! Discovery*; *RFC 8414*; *RFC 9728*.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::error::AuthError;
+use super::{dpop, error::AuthError, registration::ClientRegistration};
 use crate::{
     fetch::Fetch,
     resource::{canonical, covers},
@@ -21,37 +21,100 @@ pub(super) struct Discovered {
     /// As it was published, to the byte.
     pub(super) resource: String,
     pub(super) scopes: Vec<String>,
+    /// Whether the resource takes tokens that are bound to a key of the client.
+    pub(super) takes_dpop: bool,
+    /// Whether it takes no others.
+    pub(super) requires_dpop: bool,
     pub(super) server: ServerMetadata,
 }
 
 #[derive(Debug, Deserialize)]
 struct ResourceMetadata {
     resource: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     authorization_servers: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     scopes_supported: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    dpop_bound_access_tokens_required: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    dpop_signing_alg_values_supported: Vec<String>,
 }
 
 /// What an authorization server says of itself.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ServerMetadata {
     pub(super) issuer: String,
-    pub(super) authorization_endpoint: String,
+    pub(super) authorization_endpoint: Option<String>,
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
+    pub(super) device_authorization_endpoint: Option<String>,
     pub(super) code_challenge_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) scopes_supported: Vec<String>,
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) dpop_signing_alg_values_supported: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) client_id_metadata_document_supported: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) authorization_response_iss_parameter_supported: bool,
 }
 
-/// Finds the authorization server of the MCP server at `endpoint`. `named` are the places that its challenge names.
-pub(super) async fn discover(fetch: &Fetch, endpoint: &Url, named: &[String]) -> Result<Discovered, AuthError> {
+impl ResourceMetadata {
+    fn at(self, server: ServerMetadata) -> Discovered {
+        let requires_dpop = self.dpop_bound_access_tokens_required;
+        let mut algorithms = self.dpop_signing_alg_values_supported.iter();
+        Discovered {
+            takes_dpop: requires_dpop || algorithms.any(|algorithm| algorithm == dpop::ALGORITHM),
+            requires_dpop,
+            resource: self.resource,
+            scopes: self.scopes_supported,
+            server,
+        }
+    }
+}
+
+/// Servers write `null` for what they say nothing of.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(source: D) -> Result<T, D::Error> {
+    Option::deserialize(source).map(Option::unwrap_or_default)
+}
+
+impl ServerMetadata {
+    /// A server that says no more than where it gives tokens, in the places that 2025-03-26 has for them.
+    ///
+    /// Specification: *2025-03-26, Authorization, Fallbacks for Servers without Metadata Discovery*.
+    pub(super) fn named(issuer: &str) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            authorization_endpoint: Some(format!("{issuer}/authorize")),
+            token_endpoint: format!("{issuer}/token"),
+            registration_endpoint: Some(format!("{issuer}/register")),
+            device_authorization_endpoint: None,
+            // That revision has every server know it.
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            scopes_supported: Vec::new(),
+            token_endpoint_auth_methods_supported: None,
+            dpop_signing_alg_values_supported: Vec::new(),
+            client_id_metadata_document_supported: false,
+            authorization_response_iss_parameter_supported: false,
+        }
+    }
+
+    /// Whether it binds tokens to keys of the kind that this client has.
+    pub(super) fn knows_dpop(&self) -> bool {
+        self.dpop_signing_alg_values_supported.iter().any(|algorithm| algorithm == dpop::ALGORITHM)
+    }
+}
+
+/// Finds the authorization server of the MCP server at `endpoint`: the first that the user has a client of, or else the first
+/// that says anything. `named` are the places that the challenge names.
+pub(super) async fn discover(
+    fetch: &Fetch,
+    registration: &ClientRegistration,
+    endpoint: &Url,
+    named: &[String],
+) -> Result<Discovered, AuthError> {
     let Some(resource) = resource_metadata(fetch, endpoint, named).await? else {
         return older(fetch, endpoint).await;
     };
@@ -59,11 +122,11 @@ pub(super) async fn discover(fetch: &Fetch, endpoint: &Url, named: &[String]) ->
         return Err(AuthError::Discovery("the server's metadata names no authorization server".to_owned()));
     }
     let mut failed = None;
-    for issuer in resource.authorization_servers.iter().take(MOST) {
+    let mut issuers = resource.authorization_servers.clone();
+    issuers.sort_by_key(|issuer| !registration.knows(issuer));
+    for issuer in issuers.iter().take(MOST) {
         match server_metadata(fetch, issuer).await {
-            Ok(Some(server)) => {
-                return Ok(Discovered { resource: resource.resource, scopes: resource.scopes_supported, server });
-            }
+            Ok(Some(server)) => return Ok(resource.at(server)),
             Ok(None) => {}
             Err(error) => failed = failed.or(Some(error)),
         }
@@ -118,7 +181,7 @@ fn beside(endpoint: &Url) -> Vec<String> {
 }
 
 /// The metadata of an issuer; nothing where it has none.
-async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
+pub(super) async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
     fetch.allowed(issuer)?;
     let mut failed = None;
     for place in places(issuer) {
@@ -154,27 +217,37 @@ fn places(issuer: &str) -> Vec<String> {
     inserted.into_iter().chain(appended).collect()
 }
 
+/// The metadata that a server has of itself as an issuer. Nobody has named that, and it may have a slash at its end.
+async fn own_metadata(fetch: &Fetch, origin: &str) -> Result<Option<ServerMetadata>, AuthError> {
+    match server_metadata(fetch, origin).await {
+        Err(error) => match server_metadata(fetch, &format!("{origin}/")).await {
+            Ok(Some(server)) => Ok(Some(server)),
+            _ => Err(error),
+        },
+        found => found,
+    }
+}
+
 /// A server of 2025-03-26 is its own authorization server, and may not say where it does what.
 async fn older(fetch: &Fetch, endpoint: &Url) -> Result<Discovered, AuthError> {
     let resource = canonical(endpoint);
     let url = fetch.allowed(&resource)?;
     let origin = url.origin().ascii_serialization();
-    let server = match server_metadata(fetch, &origin).await? {
-        Some(server) => server,
-        None => ServerMetadata {
-            authorization_endpoint: format!("{origin}/authorize"),
-            token_endpoint: format!("{origin}/token"),
-            registration_endpoint: Some(format!("{origin}/register")),
-            // That revision has every server know it.
-            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
-            scopes_supported: Vec::new(),
-            token_endpoint_auth_methods_supported: None,
-            client_id_metadata_document_supported: false,
-            authorization_response_iss_parameter_supported: false,
-            issuer: origin,
-        },
-    };
-    Ok(Discovered { resource, scopes: Vec::new(), server })
+    let server = own_metadata(fetch, &origin).await?.unwrap_or_else(|| ServerMetadata::named(&origin));
+    Ok(Discovered { resource, scopes: Vec::new(), takes_dpop: false, requires_dpop: false, server })
+}
+
+/// What servers publish of themselves.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(data: &[u8]) {
+    let _ = serde_json::from_slice::<ResourceMetadata>(data);
+    if let Ok(server) = serde_json::from_slice::<ServerMetadata>(data)
+        && Url::parse(&server.issuer).is_ok_and(|issuer| issuer.origin().is_tuple())
+    {
+        for place in places(&server.issuer) {
+            assert!(Url::parse(&place).is_ok(), "{place}");
+        }
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +283,16 @@ mod tests {
         ] {
             assert_eq!(places(issuer), expected, "{issuer}");
         }
+    }
+
+    #[test]
+    fn what_a_server_says_nothing_of_may_be_null() {
+        fuzz(br#"{"issuer":"https://h/\u0000?x#y","token_endpoint":"t"}"#);
+        fuzz(br#"{"issuer":"data:x","token_endpoint":"t"}"#);
+        let text = r#"{"issuer":"i","token_endpoint":"t","scopes_supported":null,"registration_endpoint":null,
+            "client_id_metadata_document_supported":null,"dpop_signing_alg_values_supported":["RS256","ES256"]}"#;
+        let server: ServerMetadata = serde_json::from_str(text).unwrap();
+        assert!(server.scopes_supported.is_empty() && server.registration_endpoint.is_none() && server.knows_dpop());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::error::Error as StdError;
 
-use mcp_core::{Blame, Error, ErrorKind};
+use mcp_core::{Blame, Error, ErrorKind, Secrets};
 use thiserror::Error;
 
 use crate::fetch::FetchError;
@@ -28,7 +28,7 @@ pub enum AuthError {
     #[error("the client cannot be registered: {0}")]
     Registration(String),
     /// The user, or the authorization server, said no.
-    #[error("the login was refused: {0}")]
+    #[error("the authorization server refused: {0}")]
     Denied(String),
     /// What came back from the login was not the answer to it.
     #[error("the login's answer cannot be trusted: {0}")]
@@ -59,6 +59,14 @@ impl AuthError {
             cause = error.source();
         }
         None
+    }
+
+    /// The same, where the server made no scopes of the token that it refused.
+    pub(super) fn without(self, token: Option<&str>) -> Self {
+        let Self::InsufficientScope { missing } = self else { return self };
+        let mut sent = Secrets::default();
+        token.iter().for_each(|token| sent.add(token));
+        Self::InsufficientScope { missing: missing.iter().map(|scope| sent.mask(scope).into_owned()).collect() }
     }
 
     fn blame(&self) -> Blame {

@@ -5,47 +5,64 @@
 use mcp_core::Error;
 
 use super::{
-    discovery::Discovered,
+    asking::Asking,
+    clock::now,
     store::{Grant, Key, TokenStore},
-    tokens::{self, Failed},
+    tokens::Failed,
 };
-use crate::fetch::Fetch;
 
 /// What is left of a login once its access token is refused.
 pub(super) enum Refreshed {
     /// A token that is newer than the one that was refused.
     Newer(Grant),
-    /// The user has to log in; what is kept stays until then.
+    /// Tokens have to be come by anew; what is kept stays until then.
     Over(Option<Grant>),
 }
 
 /// Brings a newer token than `refused`: the one that somebody else has stored meanwhile, or one from the server. The store is
 /// locked all the while.
 pub(super) async fn refresh(
-    fetch: &Fetch,
-    found: &Discovered,
+    asking: &mut Asking<'_>,
     store: &dyn TokenStore,
+    key: &Key,
     refused: Option<&str>,
 ) -> Result<Refreshed, Error> {
-    let key = Key::new(&found.server.issuer, &found.resource);
-    let Some(kept) = store.load(&key).await? else { return Ok(Refreshed::Over(None)) };
+    let Some(kept) = store.load(key).await? else { return Ok(Refreshed::Over(None)) };
     if is_newer(&kept, refused) {
         return Ok(Refreshed::Newer(kept));
     }
     let Some(token) = &kept.refresh_token else { return Ok(Refreshed::Over(Some(kept))) };
-    let parameters = [("grant_type", "refresh_token"), ("refresh_token", token.as_str())];
-    match tokens::ask(fetch, found, &kept.client, &parameters, (&kept.scopes, Some(token))).await {
+    match ask(asking, &kept, token).await {
         Ok(grant) => {
-            keep(store, &key, Some(&kept), &grant).await?;
+            keep(store, key, Some(&kept), &grant).await?;
             Ok(Refreshed::Newer(grant))
         }
-        Err(Failed::InvalidGrant) => lost(store, &key, kept, refused).await,
-        Err(Failed::Other(error)) => Err(error.into()),
+        Err(failed) if failed.is("invalid_grant") => lost(store, key, kept, refused).await,
+        Err(failed) if failed.is("invalid_client") => forgotten(store, key, &kept).await,
+        // It was asked, and gives nothing for that token, be it for ever or not.
+        Err(Failed::Refused(refused)) if !refused.is_about_now() => Ok(Refreshed::Over(Some(kept))),
+        Err(failed) => Err(failed.into()),
     }
 }
 
+/// What is not said of scopes and the next refresh token is as it was before.
+async fn ask(asking: &mut Asking<'_>, kept: &Grant, token: &str) -> Result<Grant, Failed> {
+    // What the user says of a client now may be newer than what was kept.
+    let known = asking.registration.known(&asking.found.server).filter(|known| known.id == kept.client.id);
+    let client = known.unwrap_or_else(|| kept.client.clone());
+    asking.scopes.clone_from(&kept.scopes);
+    asking.proof_key.clone_from(&kept.proof_key);
+    let grant = asking.grant(&client, &[("grant_type", "refresh_token"), ("refresh_token", token)]).await?;
+    Ok(Grant { refresh_token: grant.refresh_token.or_else(|| kept.refresh_token.clone()), ..grant })
+}
+
 fn is_newer(kept: &Grant, refused: Option<&str>) -> bool {
-    refused != Some(kept.access_token.as_str()) && !tokens::is_over(kept)
+    refused != Some(kept.access_token.as_str()) && !is_over(kept)
+}
+
+/// Whether a token has ended.
+pub(super) fn is_over(grant: &Grant) -> bool {
+    grant.expires_at.is_some_and(|end| end <= now())
 }
 
 /// The refresh token is no good: somebody else may have used it first, and stored what came of it. What they stored is
@@ -58,6 +75,12 @@ async fn lost(store: &dyn TokenStore, key: &Key, tried: Grant, refused: Option<&
         Some(kept) if is_newer(&kept, refused) => Refreshed::Newer(kept),
         kept => Refreshed::Over(kept.or(Some(tried))),
     })
+}
+
+/// The server does not know the client any more, which has to be registered anew.
+pub(super) async fn forgotten(store: &dyn TokenStore, key: &Key, kept: &Grant) -> Result<Refreshed, Error> {
+    store.swap(key, Some(kept), None).await?;
+    Ok(Refreshed::Over(None))
 }
 
 /// Keeps a grant in place of `before`. Where that is gone, as one that somebody thought to be lost, the new one is kept all the

@@ -18,7 +18,7 @@ pub(super) struct Scopes {
 }
 
 /// What a login asks for that the protocol does not count among the needs of a resource.
-const OFFLINE_ACCESS: &str = "offline_access";
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 impl Scopes {
     /// Remembers scopes that a login was made with.
@@ -49,17 +49,58 @@ impl Scopes {
     }
 
     /// What a login because of `wanted` asks for: what the server wants, or else all that it knows, beside what was asked for
-    /// before.
-    pub(super) fn of_login(&mut self, wanted: &Wanted, found: &Discovered) -> Vec<String> {
+    /// before and what the user said. A user stays logged in where the authorization server has a scope for that.
+    pub(super) fn of_login(
+        &mut self,
+        said: &[String],
+        wanted: &Wanted,
+        found: &Discovered,
+        has_user: bool,
+    ) -> Vec<String> {
         let first = wanted.scopes.as_ref().unwrap_or(&found.scopes).clone();
         if self.wanted.is_empty() || wanted.scopes.is_some() {
             self.add(&first);
         }
+        self.add(said);
         let mut scopes = self.wanted.clone();
         let offers = found.server.scopes_supported.iter().any(|scope| scope == OFFLINE_ACCESS);
-        if offers && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+        if has_user && offers && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
             scopes.push(OFFLINE_ACCESS.to_owned());
         }
         scopes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::discovery::ServerMetadata;
+
+    fn found() -> Discovered {
+        let server = ServerMetadata::named("https://as.example");
+        Discovered {
+            resource: "https://h/mcp".to_owned(),
+            scopes: Vec::new(),
+            takes_dpop: false,
+            requires_dpop: false,
+            server,
+        }
+    }
+
+    fn wants(names: &[String]) -> Wanted {
+        Wanted { scopes: Some(names.to_vec()), ..Wanted::default() }
+    }
+
+    #[test]
+    fn a_user_is_asked_for_256_scopes_at_most_and_for_each_once() {
+        let (mut scopes, found) = (Scopes::default(), found());
+        let names: Vec<String> = (0..=MOST).map(|index| index.to_string()).collect();
+        assert!(scopes.step_up(&wants(&names), &[], &found).is_err(), "257 at once");
+        for name in &names[..MOST] {
+            scopes.step_up(&wants(std::slice::from_ref(name)), &[], &found).unwrap();
+        }
+        assert!(scopes.step_up(&wants(&names[..1]), &[], &found).is_err(), "it was asked for before");
+        assert!(scopes.step_up(&wants(&names[MOST..]), &[], &found).is_err(), "one too many");
+        assert_eq!(scopes.of_login(&[], &Wanted::default(), &found, true).len(), MOST);
     }
 }

@@ -1,30 +1,43 @@
-//! What is sent to a token endpoint, and what comes back.
+//! What is sent to the endpoints that give tokens, and what comes back.
+//!
+//! Specification: *RFC 6749, Issuing an Access Token*; *RFC 9449, DPoP Access Token Request*.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mcp_core::Secrets;
-use serde::Deserialize;
-use url::form_urlencoded;
+use mcp_core::{Error, Secrets};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::{
-    discovery::Discovered,
+    authentication::Identity,
+    dpop::{Nonce, ProofKey},
     error::AuthError,
-    store::{ClientCredentials, Grant},
 };
-use crate::fetch::{Fetch, FetchError};
+use crate::fetch::{Fetch, Fetched};
 
+/// Tokens, as a server gives them.
 #[derive(Deserialize)]
-struct Tokens {
-    access_token: String,
-    token_type: String,
-    refresh_token: Option<String>,
-    expires_in: Option<u64>,
-    scope: Option<String>,
+pub(super) struct Tokens {
+    pub(super) access_token: String,
+    pub(super) token_type: String,
+    pub(super) refresh_token: Option<String>,
+    #[serde(default, deserialize_with = "seconds")]
+    pub(super) expires_in: Option<u64>,
+    pub(super) scope: Option<String>,
+    pub(super) issued_token_type: Option<String>,
+}
+
+/// Servers write seconds as text, or with a fraction; what is neither is as if they had said nothing.
+fn seconds<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+    let said = Option::<Value>::deserialize(source)?;
+    let number = said.and_then(|said| said.as_f64().or_else(|| said.as_str()?.trim().parse().ok()));
+    Ok(number
+        .filter(|number| *number >= 0.0)
+        .map(|number| Duration::try_from_secs_f64(number).map_or(u64::MAX, |it| it.as_secs())))
 }
 
 /// What a server says instead of tokens.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct OAuthError {
     pub(super) error: String,
     #[serde(default)]
@@ -32,118 +45,125 @@ pub(super) struct OAuthError {
 }
 
 /// Why there are no tokens.
+#[derive(Debug)]
 pub(super) enum Failed {
-    /// The code or the refresh token is no good, or no more.
-    InvalidGrant,
-    Other(AuthError),
+    /// The server was asked, and said no.
+    Refused(OAuthError),
+    Other(Error),
+}
+
+impl Failed {
+    /// Whether the server said no by that code.
+    pub(super) fn is(&self, code: &str) -> bool {
+        matches!(self, Self::Refused(refused) if refused.error == code)
+    }
 }
 
 impl From<AuthError> for Failed {
     fn from(error: AuthError) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl From<FetchError> for Failed {
-    fn from(error: FetchError) -> Self {
         Self::Other(error.into())
     }
 }
 
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Refused(refused) => refused.into_error().into(),
+            Failed::Other(error) => error,
+        }
+    }
+}
+
 impl OAuthError {
-    /// In words; what a server says is cut and made harmless, and does not repeat what it was sent.
-    pub(super) fn words(&self, sent: &Secrets) -> String {
-        let harmless = |text: &str| mcp_core::shown(&sent.mask(text));
-        let (error, description) = (harmless(&self.error), harmless(&self.error_description));
+    /// The same, where the server repeats nothing of what it was sent.
+    pub(super) fn without(self, sent: &Secrets) -> Self {
+        let mask = |text: String| sent.mask(&text).into_owned();
+        Self { error: mask(self.error), error_description: mask(self.error_description) }
+    }
+
+    /// In words; what a server says is cut and made harmless.
+    pub(super) fn words(&self) -> String {
+        let (error, description) = (mcp_core::shown(&self.error), mcp_core::shown(&self.error_description));
         if description.is_empty() { error } else { format!("{error}: {description}") }
     }
+
+    /// Whether another moment may have another answer.
+    pub(super) fn is_about_now(&self) -> bool {
+        matches!(self.error.as_str(), "server_error" | "temporarily_unavailable")
+    }
+
+    pub(super) fn into_error(self) -> AuthError {
+        let words = self.words();
+        match self.error.as_str() {
+            _ if self.is_about_now() => AuthError::Server(words),
+            "invalid_client" | "unauthorized_client" => AuthError::Registration(words),
+            _ => AuthError::Denied(words),
+        }
+    }
 }
 
-/// Asks for tokens. What is not said of scopes and the next refresh token is as `before` has it.
-pub(super) async fn ask(
-    fetch: &Fetch,
-    found: &Discovered,
-    client: &ClientCredentials,
-    parameters: &[(&str, &str)],
-    before: (&[String], Option<&str>),
-) -> Result<Grant, Failed> {
-    let (head, form) = request(found, client, parameters);
-    let kind = "application/x-www-form-urlencoded";
-    let answer = fetch.post(&found.server.token_endpoint, kind, &head, form).await?;
-    if !answer.is_success() {
-        return Err(match answer.json::<OAuthError>() {
-            Some(error) if error.error == "invalid_grant" => Failed::InvalidGrant,
-            Some(error) => AuthError::Server(error.words(&secrets(&head, client, parameters))).into(),
+/// What asks an authorization server, as one of its clients.
+pub(super) struct TokenClient<'a> {
+    pub(super) fetch: &'a Fetch,
+    pub(super) identity: Identity<'a>,
+    /// What tokens are to be bound to, where to any.
+    pub(super) proof_key: Option<&'a ProofKey>,
+    pub(super) nonce: &'a Nonce,
+}
+
+impl TokenClient<'_> {
+    /// Asks for tokens, or whatever else a token endpoint gives.
+    pub(super) async fn tokens(&self, parameters: &[(&str, &str)]) -> Result<Tokens, Failed> {
+        self.post(&self.identity.server.token_endpoint, parameters).await
+    }
+
+    /// Asks an endpoint that is asked like the token endpoint. Where it wants a nonce in the proof, it gets that.
+    pub(super) async fn post<T: DeserializeOwned>(&self, url: &str, parameters: &[(&str, &str)]) -> Result<T, Failed> {
+        let (mut answer, mut sent) = self.post_once(url, parameters).await?;
+        if answer.nonce.is_some() && refusal(&answer).is_some_and(|refused| refused.error == "use_dpop_nonce") {
+            (answer, sent) = self.post_once(url, parameters).await?;
+        }
+        if answer.is_success() {
+            let unread = || AuthError::Server("what it answered are no tokens".to_owned());
+            return Ok(answer.json().ok_or_else(unread)?);
+        }
+        Err(match refusal(&answer) {
+            Some(refused) => Failed::Refused(refused.without(&sent)),
             None => AuthError::Server(format!("it answered {} to a request for tokens", answer.status)).into(),
-        });
+        })
     }
-    let tokens: Tokens = answer.json().ok_or_else(|| AuthError::Server("what it answered are no tokens".to_owned()))?;
-    grant(tokens, client, before)
-}
 
-/// What the server gets that errors must not repeat.
-fn secrets(head: &[(&str, String)], client: &ClientCredentials, parameters: &[(&str, &str)]) -> Secrets {
-    let mut secrets = Secrets::default();
-    head.iter().for_each(|(_, value)| secrets.add_header(value));
-    client.secret.iter().for_each(|secret| secrets.add(secret));
-    let is_secret = |name: &str| matches!(name, "code" | "code_verifier" | "refresh_token");
-    parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| secrets.add(value));
-    secrets
-}
-
-/// The headers and the form that ask for tokens.
-fn request(
-    found: &Discovered,
-    client: &ClientCredentials,
-    parameters: &[(&str, &str)],
-) -> (Vec<(&'static str, String)>, String) {
-    let mut form = form_urlencoded::Serializer::new(String::new());
-    form.extend_pairs(parameters).append_pair("resource", &found.resource);
-    let basic = client.secret.as_ref().filter(|_| is_basic(found, client)).map(|secret| basic(&client.id, secret));
-    if basic.is_none() {
-        form.append_pair("client_id", &client.id);
-        form.extend_pairs(client.secret.iter().map(|secret| ("client_secret", secret)));
-    }
-    (basic.into_iter().map(|basic| ("authorization", basic)).collect(), form.finish())
-}
-
-fn grant(tokens: Tokens, client: &ClientCredentials, before: (&[String], Option<&str>)) -> Result<Grant, Failed> {
-    if !tokens.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(AuthError::Server("it gave a token that is no bearer's".to_owned()).into());
-    }
-    let (scopes, refresh_token) = before;
-    let given = tokens.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
-    Ok(Grant {
-        access_token: tokens.access_token,
-        refresh_token: tokens.refresh_token.or_else(|| refresh_token.map(str::to_owned)),
-        expires_at: tokens.expires_in.map(|seconds| now().saturating_add(seconds)),
-        scopes: given.unwrap_or_else(|| scopes.to_vec()),
-        client: client.clone(),
-    })
-}
-
-/// A server that does not say what it knows knows `client_secret_basic`.
-fn is_basic(found: &Discovered, client: &ClientCredentials) -> bool {
-    match (&client.method, &found.server.token_endpoint_auth_methods_supported) {
-        (Some(method), _) => method == "client_secret_basic",
-        (None, Some(methods)) => methods.iter().any(|method| method == "client_secret_basic"),
-        (None, None) => true,
+    /// The answer, and what errors must not repeat of the request.
+    async fn post_once(&self, url: &str, parameters: &[(&str, &str)]) -> Result<(Fetched, Secrets), AuthError> {
+        let mut request = self.identity.request(parameters)?;
+        if let Some(key) = self.proof_key {
+            request.head.push(("dpop", key.proof("POST", &self.fetch.allowed(url)?, None, self.nonce)?));
+        }
+        let sent = request.secrets();
+        let answer = self.fetch.post(url, "application/x-www-form-urlencoded", &request.head, request.form).await?;
+        answer.nonce.iter().for_each(|nonce| self.nonce.set(nonce));
+        Ok((answer, sent))
     }
 }
 
-/// Specification: *RFC 6749, Client Password*: each half is encoded as in a form.
-fn basic(id: &str, secret: &str) -> String {
-    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret))))
+fn refusal(answer: &Fetched) -> Option<OAuthError> {
+    if answer.is_success() || answer.status >= 500 { None } else { answer.json() }
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
-}
-
-/// Whether a token has ended.
-pub(super) fn is_over(grant: &Grant) -> bool {
-    grant.expires_at.is_some_and(|end| end <= now())
+/// What a token endpoint answers.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(data: &[u8]) {
+    let _ = serde_json::from_slice::<Tokens>(data);
+    if let Ok(refused) = serde_json::from_slice::<OAuthError>(data) {
+        let words = Error::from(Failed::Refused(refused)).to_string();
+        assert!(words.len() < 4096 && !words.contains(char::is_control), "{words:?}");
+    }
 }
 
 #[cfg(test)]
@@ -151,7 +171,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn basic_credentials_are_encoded_before_they_are_joined() {
-        assert_eq!(basic("a:b", "p&+ x"), format!("Basic {}", STANDARD.encode("a%3Ab:p%26%2B+x")));
+    fn seconds_are_read_however_they_are_written() {
+        for (said, expected) in [
+            ("3600", Some(3600)),
+            ("\"3600\"", Some(3600)),
+            ("3599.9", Some(3599)),
+            ("1e300", Some(u64::MAX)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("null", None),
+            ("\"soon\"", None),
+            ("\"NaN\"", None),
+            ("[]", None),
+        ] {
+            let text = format!(r#"{{"access_token":"t","token_type":"Bearer","expires_in":{said}}}"#);
+            assert_eq!(serde_json::from_str::<Tokens>(&text).unwrap().expires_in, expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_is_cut_and_made_harmless() {
+        let long = "x\n".repeat(100_000);
+        fuzz(serde_json::json!({ "error": long, "error_description": long }).to_string().as_bytes());
+        fuzz(br#"{"error":"invalid_scope","error_description":"no \u001b[31m"}"#);
+        fuzz(br#"{"access_token":1}"#);
     }
 }

@@ -21,7 +21,18 @@ pub trait Credentials: Send + Sync + 'static {
         target: &'a Target<'a>,
         refusal: Option<&'a Refusal<'a>>,
     ) -> BoxFuture<'a, Result<Vec<(String, String)>, Error>>;
+
+    /// A server at `target` answered with this nonce, which the next proof that is sent there has to hold. A transport tells
+    /// every one that it reads in a header `DPoP-Nonce`, and that of a refusal before it asks for better credentials.
+    ///
+    /// Specification: *RFC 9449, Resource Server-Provided Nonce*.
+    fn nonce(&self, target: &Target<'_>, nonce: &str) {
+        let _ = (target, nonce);
+    }
 }
+
+/// The header that a server's nonce comes in.
+pub const DPOP_NONCE: &str = "dpop-nonce";
 
 /// What a request with credentials is sent to.
 #[derive(Clone, Copy)]

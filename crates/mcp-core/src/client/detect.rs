@@ -60,7 +60,7 @@ impl Probe {
 
 /// Statuses that say that somebody may not ask, or that nobody can be asked at the moment, whatever the server speaks.
 fn is_about_now(status: u16) -> bool {
-    matches!(status, 403 | 408 | 425 | 429 | 502..=504)
+    matches!(status, 401 | 403 | 408 | 425 | 429 | 502..=504)
 }
 
 /// Codes that only a modern server gives.
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(verdict(discovered(&["2025-11-25"])), Next::Legacy { reconnect: false });
         let page = Error::new(ErrorKind::TransportError, "404").with_status(404);
         assert!(matches!(Probe::read(Err(page), false, true), Ok(Probe::Other)));
-        for status in [403, 408, 425, 429, 502, 503, 504] {
+        for status in [401, 403, 408, 425, 429, 502, 503, 504] {
             let busy = Error::new(ErrorKind::TransportError, "busy").with_status(status);
             assert_eq!(Probe::read(Err(busy), false, true).unwrap_err().status(), Some(status));
         }

@@ -31,7 +31,7 @@ pub use builder::ClientBuilder;
 pub use cache::ResponseCache;
 pub use call::CallOptions;
 pub use connect::Verdict;
-pub use credentials::{Credentials, MAX_REFUSALS, Refusal, Target};
+pub use credentials::{Credentials, DPOP_NONCE, MAX_REFUSALS, Refusal, Target};
 pub use duplex::{Connector, Duplex, OneWire};
 pub use listen::{Changed, ListenEnd, Subscription};
 pub use lists::Page;

@@ -64,8 +64,7 @@ fn who_waits_for_room_is_woken_by_each_who_makes_some_and_never_goes_over_it() {
 
 #[test]
 fn whatever_makes_room_or_ends_it_wakes_who_waits_for_it_to_settle() {
-    for make_room in
-        [|mailbox: &Mailbox<u32>| _ = mailbox.retain(|_| false), |mailbox: &Mailbox<u32>| mailbox.close()]
+    for make_room in [|mailbox: &Mailbox<u32>| _ = mailbox.retain(|_| false), |mailbox: &Mailbox<u32>| mailbox.close()]
     {
         model(move || {
             let mailbox = mailbox(1);

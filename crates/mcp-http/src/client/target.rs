@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use mcp_core::{
     BoxFuture, Era, Error, ErrorKind, Limits, Secrets,
-    client::{Credentials, MAX_REFUSALS, Outgoing, Refusal, Target as Asking},
+    client::{Credentials, DPOP_NONCE, MAX_REFUSALS, Outgoing, Refusal, Target as Asking},
     method::{Initialize, Method as _},
     shown,
 };
@@ -111,6 +111,9 @@ impl Target {
         loop {
             let given = of_credentials(&sent)?;
             let answer = self.carry_once(method.clone(), url.clone(), given, own.clone(), body.clone()).await?;
+            if let Some(nonce) = answer.response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok()) {
+                credentials.nonce(&asking, nonce);
+            }
             // Whoever says farewell does not log in for it.
             if !refused::wants_credentials(&answer.response) || before == MAX_REFUSALS || method == Method::DELETE {
                 return Ok(answer);

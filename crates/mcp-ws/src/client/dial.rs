@@ -5,7 +5,7 @@ use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use mcp_core::{
     Blame, Error, ErrorKind, Limits, Secrets,
-    client::{Credentials, MAX_REFUSALS, Refusal, Target},
+    client::{Credentials, DPOP_NONCE, MAX_REFUSALS, Refusal, Target},
     shown,
 };
 use tokio::{net::TcpStream, time::timeout};
@@ -82,7 +82,7 @@ impl Dial {
 
     async fn socket(&self) -> Result<(Link<Line>, Picked), Error> {
         let Some(credentials) = &self.credentials else { return self.socket_with(&self.headers).await };
-        let target = Target::new(self.url.as_str(), "GET", self.url.as_str());
+        let target = self.target();
         let mut sent = credentials.headers(&target, None).await?;
         let mut before = 0;
         loop {
@@ -95,6 +95,19 @@ impl Dial {
             let better = credentials.headers(&target, Some(&refusal)).await;
             sent = better.map_err(|own| own.with_status(status).with_challenges(error.challenges().to_vec()))?;
             before += 1;
+        }
+    }
+
+    /// What credentials are asked for: the request that is upgraded.
+    fn target(&self) -> Target<'_> {
+        Target::new(self.url.as_str(), "GET", self.url.as_str())
+    }
+
+    /// Hands on the nonce of a response, be it an upgrade or a refusal.
+    fn hear_nonce(&self, headers: &HeaderMap) {
+        let nonce = headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
+        if let Some((credentials, nonce)) = self.credentials.as_ref().zip(nonce) {
+            credentials.nonce(&self.target(), nonce);
         }
     }
 
@@ -163,15 +176,21 @@ impl Dial {
         let (stream, traffic) = Counted::new(stream);
         let (request, config) = (self.request(offers, headers)?, config(self.limits.message_bytes));
         #[cfg(feature = "tls")]
-        let (stream, response) = {
+        let upgraded = {
             let tls = tokio_tungstenite::Connector::Rustls(self.tls.clone().map_or_else(of_the_web, Ok)?);
-            tokio_tungstenite::client_async_tls_with_config(request, stream, Some(config), Some(tls)).await?
+            tokio_tungstenite::client_async_tls_with_config(request, stream, Some(config), Some(tls)).await
         };
         #[cfg(not(feature = "tls"))]
-        let (stream, response) = {
+        let upgraded = {
             let stream = MaybeTlsStream::Plain(stream);
-            tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await?
+            tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await
         };
+        match &upgraded {
+            Ok((_, response)) => self.hear_nonce(response.headers()),
+            Err(WsError::Http(response)) => self.hear_nonce(response.headers()),
+            Err(_) => {}
+        }
+        let (stream, response) = upgraded?;
         let picked = response.headers().get(header::SEC_WEBSOCKET_PROTOCOL).cloned();
         Ok((Link::new(stream, Role::Client, traffic, self.keep_alive), picked))
     }

@@ -1,42 +1,23 @@
-//! `cargo xtask conformance`: the official MCP conformance suite, against the example server and client.
-//!
-//! `ROWS` is everything that runs. A check that cannot pass yet stands beside its scenario with the reason; the command
-//! fails on any other failure, and also when such a check passes, so that the table stays true.
+//! What runs: each scenario under each revision that has it, and how much has to pass in all.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-
-use crate::error::{Doing, Error, Result};
-use crate::fixtures::{Fixtures, Serving};
-use crate::node::{Node, NpmPackage};
-use crate::process::Said;
-use crate::table::Table;
-use crate::verdict::{Allowed, Check, Verdict};
-use crate::{process, verdict, workspace};
-
-const SUITE: NpmPackage = NpmPackage { name: "@modelcontextprotocol/conformance", version: "0.2.0-alpha.12" };
-
-/// The suite ends a scenario after 30 s; this is for a suite that hangs itself.
-const SCENARIO_LIMIT: Duration = Duration::from_secs(120);
+use crate::verdict::Allowed;
 
 /// Who is under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Server,
     Client,
 }
 
 /// One scenario under one revision.
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    role: Role,
-    revision: &'static str,
-    scenario: &'static str,
-    allowed: &'static [Allowed],
+pub(super) struct Row {
+    pub(super) role: Role,
+    pub(super) revision: &'static str,
+    pub(super) scenario: &'static str,
+    pub(super) allowed: &'static [Allowed],
     /// It is of an extension, which no revision has.
-    is_extension: bool,
+    pub(super) is_extension: bool,
 }
 
 const fn server(revision: &'static str, scenario: &'static str) -> Row {
@@ -51,7 +32,27 @@ const fn extension(row: Row) -> Row {
     Row { is_extension: true, ..row }
 }
 
-const ROWS: &[Row] = &[
+impl Role {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// What the requirements of a revision come to for a client, with the extensions and what came later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Required {
+    pub(super) revision: &'static str,
+    /// Checks that have to pass, each as often as it is reported.
+    pub(super) checks: usize,
+}
+
+pub(super) const REQUIRED: &[Required] =
+    &[Required { revision: "2025-11-25", checks: 243 }, Required { revision: "2026-07-28", checks: 426 }];
+
+pub(super) const ROWS: &[Row] = &[
     server("2025-06-18", "server-initialize"),
     server("2025-06-18", "ping"),
     server("2025-11-25", "server-initialize"),
@@ -186,149 +187,64 @@ const ROWS: &[Row] = &[
     client("2025-11-25", "json-schema-2020-12-preservation"),
     client("2026-07-28", "json-schema-2020-12-preservation"),
     client("2026-07-28", "json-schema-ref-no-deref"),
+    client("2025-11-25", "auth/metadata-default"),
+    client("2025-11-25", "auth/metadata-var1"),
+    client("2025-11-25", "auth/metadata-var2"),
+    client("2025-11-25", "auth/metadata-var3"),
+    client("2025-11-25", "auth/basic-cimd"),
+    client("2025-11-25", "auth/scope-from-www-authenticate"),
+    client("2025-11-25", "auth/scope-from-scopes-supported"),
+    client("2025-11-25", "auth/scope-omitted-when-undefined"),
+    client("2025-11-25", "auth/scope-step-up"),
+    client("2025-11-25", "auth/scope-retry-limit"),
+    client("2025-11-25", "auth/token-endpoint-auth-basic"),
+    client("2025-11-25", "auth/token-endpoint-auth-post"),
+    client("2025-11-25", "auth/token-endpoint-auth-none"),
+    client("2025-11-25", "auth/pre-registration"),
+    extension(client("2025-11-25", "auth/client-credentials-jwt")),
+    extension(client("2025-11-25", "auth/client-credentials-basic")),
+    extension(client("2025-11-25", "auth/enterprise-managed-authorization")),
+    extension(client("2025-11-25", "auth/dpop")),
+    extension(client("2025-11-25", "auth/dpop-nonce")),
+    extension(client("2025-11-25", "auth/wif-jwt-bearer")),
+    client("2026-07-28", "auth/metadata-default"),
+    client("2026-07-28", "auth/metadata-var1"),
+    client("2026-07-28", "auth/metadata-var2"),
+    client("2026-07-28", "auth/metadata-var3"),
+    client("2026-07-28", "auth/basic-cimd"),
+    client("2026-07-28", "auth/scope-from-www-authenticate"),
+    client("2026-07-28", "auth/scope-from-scopes-supported"),
+    client("2026-07-28", "auth/scope-omitted-when-undefined"),
+    client("2026-07-28", "auth/scope-step-up"),
+    client("2026-07-28", "auth/scope-retry-limit"),
+    client("2026-07-28", "auth/token-endpoint-auth-basic"),
+    client("2026-07-28", "auth/token-endpoint-auth-post"),
+    client("2026-07-28", "auth/token-endpoint-auth-none"),
+    client("2026-07-28", "auth/pre-registration"),
+    client("2026-07-28", "auth/resource-mismatch"),
+    client("2026-07-28", "auth/offline-access-scope"),
+    client("2026-07-28", "auth/offline-access-not-supported"),
+    client("2026-07-28", "auth/authorization-server-migration"),
+    client("2026-07-28", "auth/iss-supported"),
+    client("2026-07-28", "auth/iss-not-advertised"),
+    client("2026-07-28", "auth/iss-supported-missing"),
+    client("2026-07-28", "auth/iss-wrong-issuer"),
+    client("2026-07-28", "auth/iss-unexpected"),
+    client("2026-07-28", "auth/iss-normalized"),
+    client("2026-07-28", "auth/metadata-issuer-mismatch"),
+    extension(client("2026-07-28", "auth/client-credentials-jwt")),
+    extension(client("2026-07-28", "auth/client-credentials-basic")),
+    extension(client("2026-07-28", "auth/enterprise-managed-authorization")),
+    extension(client("2026-07-28", "auth/dpop")),
+    extension(client("2026-07-28", "auth/dpop-nonce")),
+    extension(client("2026-07-28", "auth/wif-jwt-bearer")),
+    client("2025-03-26", "auth/2025-03-26-oauth-metadata-backcompat"),
+    client("2025-03-26", "auth/2025-03-26-oauth-endpoint-fallback"),
 ];
-
-/// Runs every row and prints the summary; an error if any row holds a surprise.
-pub(crate) fn run() -> Result {
-    let fixtures = Fixtures::build()?;
-    let node = Node::with(&[SUITE])?;
-    let results = workspace::scratch()?.join("conformance");
-    let serving = fixtures.serve(&[])?;
-
-    let mut summary = Table::new(&["role", "scenario", "revision", "passed", "failed", "allowed", ""]);
-    let mut surprises = Vec::new();
-    for row in ROWS {
-        let verdict = row.run(&node, &fixtures, &serving, &results)?;
-        summary.row(row.cells(&verdict));
-        let name = format!("{} {}", row.scenario, row.revision);
-        surprises.extend(verdict.surprises.iter().map(|surprise| format!("{name}: {surprise}")));
-    }
-    summary.print();
-    finish(&surprises, &results)
-}
-
-fn finish(surprises: &[String], results: &Path) -> Result {
-    if surprises.is_empty() {
-        return Ok(());
-    }
-    for surprise in surprises {
-        println!("  {surprise}");
-    }
-    let count = surprises.len();
-    Err(Error::new(format!("conformance: {count} not as expected; each check's details are in {}", results.display())))
-}
-
-impl Role {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        }
-    }
-}
-
-impl Row {
-    fn cells(&self, verdict: &Verdict) -> [String; 7] {
-        let words = [self.role.word(), self.scenario, self.revision].map(str::to_owned);
-        let counts = [verdict.passed, verdict.failed, verdict.allowed].map(|count| count.to_string());
-        let ([role, scenario, revision], [passed, failed, allowed]) = (words, counts);
-        let outcome = if verdict.surprises.is_empty() { "ok" } else { "NOT AS EXPECTED" };
-        [role, scenario, revision, passed, failed, allowed, outcome.to_owned()]
-    }
-
-    fn run(&self, node: &Node, fixtures: &Fixtures, serving: &Serving, results: &Path) -> Result<Verdict> {
-        eprintln!("  {} {} {}", self.role.word(), self.scenario, self.revision);
-        let folder = results.join(format!("{}-{}-{}", self.role.word(), self.scenario, self.revision));
-        clear(&folder)?;
-        let mut command = node.command("conformance");
-        match self.role {
-            Role::Server => command.args(["server", "--url", &serving.url]),
-            Role::Client => command.args(["client", "--command", &quoted(&fixtures.client)]),
-        };
-        self.finish(&mut command, &folder)
-    }
-
-    fn finish(&self, command: &mut Command, folder: &Path) -> Result<Verdict> {
-        command.args(["--scenario", self.scenario, "--spec-version", self.revision, "--output-dir"]).arg(folder);
-        if self.is_extension {
-            command.arg("--force");
-        }
-        let said = process::listen(command, SCENARIO_LIMIT)?;
-        let Some(checks) = read_checks(folder)? else {
-            return Ok(Verdict { failed: 1, surprises: vec![without_checks(&said)], ..Verdict::default() });
-        };
-        let mut verdict = verdict::judge(&checks, self.allowed);
-        // A client that crashes or hangs after its last good message fails no check, only the suite's exit code.
-        if !said.status.success() && verdict.failed + verdict.allowed == 0 {
-            verdict.failed += 1;
-            verdict.surprises.push(format!("every check passed, yet the suite failed: {}", complaint(&said.stderr)));
-        }
-        Ok(verdict)
-    }
-}
-
-/// The suite appends the server's URL and hands the line to a shell, so a path with a space needs its quotes.
-fn quoted(program: &Path) -> String {
-    let program = program.display().to_string();
-    if program.contains(char::is_whitespace) { format!("'{program}'") } else { program }
-}
-
-fn clear(folder: &Path) -> Result {
-    if folder.exists() {
-        fs::remove_dir_all(folder).doing(|| format!("clearing {}", folder.display()))?;
-    }
-    fs::create_dir_all(folder).doing(|| format!("creating {}", folder.display()))
-}
-
-/// The suite makes one folder a run, named by the time; `None` if it wrote no `checks.json` there.
-fn read_checks(folder: &Path) -> Result<Option<Vec<Check>>> {
-    let doing = || format!("reading {}", folder.display());
-    for entry in fs::read_dir(folder).doing(doing)? {
-        let file = entry.doing(doing)?.path().join("checks.json");
-        if file.exists() {
-            let json = fs::read(&file).doing(|| format!("reading {}", file.display()))?;
-            return serde_json::from_slice(&json).map(Some).doing(|| format!("reading {}", file.display()));
-        }
-    }
-    Ok(None)
-}
-
-fn without_checks(said: &Said) -> String {
-    match said.stdout.lines().find(|line| line.starts_with("SKIPPED")) {
-        Some(skipped) => format!("{skipped} Take the row out of the table."),
-        None => format!("the suite wrote no checks ({}):\n{}{}", said.status, tail(&said.stdout), tail(&said.stderr)),
-    }
-}
-
-/// The suite's line about a client that exited badly or never did; the client's own words are in its `stderr.txt`.
-fn complaint(stderr: &str) -> String {
-    let line = stderr.lines().find_map(|line| line.find("CLIENT ").map(|at| line[at..].to_owned()));
-    line.unwrap_or_else(|| format!("\n{}", tail(stderr)))
-}
-
-/// The last lines of a long output.
-fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(20);
-    lines[from..].iter().map(|line| format!("    {line}\n")).collect()
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_path_with_a_space_is_quoted_and_a_plain_one_is_not() {
-        assert_eq!(quoted(Path::new("/a b/client")), "'/a b/client'");
-        assert_eq!(quoted(Path::new("/ab/client")), "/ab/client");
-    }
-
-    #[test]
-    fn the_suites_complaint_about_a_client_is_one_line() {
-        let stderr =
-            "Passed: 1/1\n\n⚠️  CLIENT EXITED WITH ERROR (code 101) - Test may be incomplete\n\nOVERALL: FAILED\n";
-        assert_eq!(complaint(stderr), "CLIENT EXITED WITH ERROR (code 101) - Test may be incomplete");
-    }
 
     #[test]
     fn every_allowance_has_a_reason() {
