@@ -351,8 +351,9 @@ async fn no_secret_is_told() {
     };
     use_it(builder(Revision::LATEST), child("sh")).await;
     use_it(builder(Revision::LATEST), child("/no/such/program")).await;
-    let told =
-        Child::new("sh").arg("-c").arg("echo $KEY >&2; exit 3").env("KEY", secret("stderr")).keep_stderr(1 << 10);
+    // Also where it stands at the end of what is shown of a line.
+    let script = "echo $KEY >&2; printf '%0195d%s\\n' 0 $KEY >&2; exit 3";
+    let told = Child::new("sh").arg("-c").arg(script).env("KEY", secret("stderr")).keep_stderr(1 << 10);
     let tail = told.stderr_tail();
     use_it(builder(Revision::LATEST), told).await;
     let heard = async {

@@ -40,13 +40,13 @@ impl Secrets {
     }
 
     /// Adds the value of a header: the whole, what follows its first word, which may name a scheme as `Bearer`, and the values
-    /// of what it lists, as `Cookie` does.
+    /// of what it lists, as `Cookie` and `Digest` do.
     pub fn add_header(&mut self, value: &str) {
         match value.split_once(' ') {
             Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => self.add(rest.trim()),
             _ => self.add(value),
         }
-        for (_, value) in value.split(';').filter_map(|pair| pair.split_once('=')) {
+        for (_, value) in value.split([';', ',']).filter_map(|pair| pair.split_once('=')) {
             self.add(value.trim_matches(['"', ' ']));
         }
     }
@@ -98,14 +98,16 @@ impl Secrets {
     fn found_in(&self, text: &str) -> Vec<Range<usize>> {
         // It changes no length, so that the places are those of the text.
         let lower = text.to_ascii_lowercase();
+        // It may have been cut before, within a character, or where that is shown.
+        let whole = lower.trim_end_matches(['\u{fffd}', '…']);
         let mut found = Vec::new();
         for spelling in self.0.iter().flat_map(|secret| spellings(secret)) {
             let spelling = spelling.to_ascii_lowercase();
             found.extend(lower.match_indices(&spelling).map(|(at, found)| at..at + found.len()));
             let least = spelling.char_indices().nth(FEWEST).map_or(spelling.len(), |(at, _)| at);
             let mut beginnings = (least..spelling.len()).rev().filter_map(|end| spelling.get(..end));
-            let cut = beginnings.find(|beginning| lower.ends_with(beginning));
-            found.extend(cut.map(|cut| lower.len() - cut.len()..lower.len()));
+            let cut = beginnings.find(|beginning| whole.ends_with(beginning));
+            found.extend(cut.map(|cut| whole.len() - cut.len()..whole.len()));
         }
         found
     }
@@ -204,11 +206,20 @@ mod tests {
             ("x t\u{f6}kenize", "x [redacted]"),
             ("x t\u{f6}keniz", "x [redacted]"),
             ("x t\u{f6}ke", "x [redacted]"),
+            ("x t\u{f6}ke\u{fffd}", "x [redacted]\u{fffd}"),
+            ("x t\u{f6}ken…", "x [redacted]…"),
             ("x t\u{f6}k", "x t\u{f6}k"),
             ("t\u{f6}keniz x", "t\u{f6}keniz x"),
         ] {
             assert_eq!(secrets.mask(text), masked);
         }
+    }
+
+    #[test]
+    fn what_a_header_lists_is_secret_part_by_part() {
+        let mut secrets = Secrets::default();
+        secrets.add_header("Digest username=\"adalove\", response=\"6629fae4\"");
+        assert_eq!(secrets.mask("adalove: 6629fae4 is wrong"), "[redacted]: [redacted] is wrong");
     }
 
     #[test]

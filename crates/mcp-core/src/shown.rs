@@ -45,11 +45,13 @@ impl<T: AsRef<str>> std::fmt::Debug for Elided<T> {
 
 /// Why JSON that a peer sent is not what was expected, in words that are ours alone: `serde` repeats the value that it found.
 pub(crate) fn misfit(error: &serde_json::Error) -> String {
-    let (told, column) = (error.to_string(), error.column());
+    let (told, line, column) = (error.to_string(), error.line(), error.column());
     match told.rsplit_once(", expected ") {
+        // What is no JSON is told in words that have nothing of it.
+        _ if !error.is_data() => told,
         Some((_, expected)) => format!("expected {expected}"),
-        None if told.starts_with("missing field") => told,
-        None => format!("it fits no further than column {column}"),
+        None if told.starts_with("missing field") || told.starts_with("duplicate field") => told,
+        None => format!("it fits no further than line {line} column {column}"),
     }
 }
 

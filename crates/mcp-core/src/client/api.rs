@@ -386,15 +386,15 @@ impl Client {
         }
     }
 
-    /// Disconnects; calls that are pending fail. Doing it twice is doing it once. What calls that were given up have left
-    /// running as tasks is cancelled before, within a second.
+    /// Disconnects; calls that are pending fail. Doing it twice is doing it once. Where calls that were given up have left
+    /// tasks running, up to a second is spent on having the server cancel those.
     pub async fn disconnect(&self) {
-        self.0.leaving.close();
-        // Whoever does not answer by then has been asked.
-        let _ = timeout(LEAVING, self.0.leaving.wait()).await;
         self.0.closed.cancel();
         self.0.listening.end(ListenEnd::Local);
         self.0.router.stop();
+        self.0.leaving.close();
+        // A server that does not answer by then has been asked.
+        let _ = timeout(LEAVING, self.0.leaving.wait()).await;
         self.0.caller.transport.close().await;
         lock(&self.0.opened).take();
     }

@@ -207,7 +207,10 @@ pub(crate) fn panicked(_: Panicked) -> Fault {
 /// A handler that is given up may panic as it goes, which must not end the connection.
 impl Drop for Call {
     fn drop(&mut self) {
-        let _ = self.state.dispose();
+        let state = std::mem::replace(&mut self.state, Running::Done(None));
+        if contained(|| drop(state)).is_err() {
+            tracing::error!("a handler panicked as its call was given up");
+        }
     }
 }
 

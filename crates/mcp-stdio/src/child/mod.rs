@@ -97,7 +97,8 @@ impl Child {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets a variable of its environment. Where its name tells that it opens something, as `API_KEY` does, the error that tells
+    /// the child's last words does not repeat it.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
@@ -213,10 +214,17 @@ impl Child {
         resolve::resolve(which::sys::RealSys, &self.program, path.map(|(_, path)| path.as_os_str()))
     }
 
-    /// The environment that it is given, which it may repeat when it fails.
+    /// What it is given by a variable whose name tells that it opens something, and may repeat when it fails. It writes a
+    /// line at a time.
     fn secrets(&self) -> Secrets {
+        const OPENS: [&str; 6] = ["AUTH", "CRED", "KEY", "PASS", "SECRET", "TOKEN"];
         let mut secrets = Secrets::default();
-        self.env.iter().for_each(|(_, value)| secrets.add(&value.to_string_lossy()));
+        for (name, value) in &self.env {
+            let name = name.to_string_lossy().to_ascii_uppercase();
+            if OPENS.iter().any(|word| name.contains(word)) {
+                value.to_string_lossy().lines().for_each(|line| secrets.add(line));
+            }
+        }
         secrets
     }
 

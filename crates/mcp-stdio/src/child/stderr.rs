@@ -76,8 +76,6 @@ pub(super) struct LastWords {
     lines: Arc<Mutex<VecDeque<String>>>,
     /// Becomes true when stderr has ended.
     ended: watch::Receiver<bool>,
-    /// What is not repeated of what the child was told.
-    secrets: Secrets,
 }
 
 impl std::fmt::Debug for LastWords {
@@ -97,10 +95,10 @@ impl LastWords {
         let (lines, (end, ended)) = (Arc::default(), watch::channel(false));
         let kept = Arc::clone(&lines);
         tokio::spawn(async move {
-            drain(stderr, &kept, hear.as_deref(), &tail).await;
+            drain(stderr, (&kept, &secrets), hear.as_deref(), &tail).await;
             end.send_replace(true);
         });
-        Self { lines, ended, secrets }
+        Self { lines, ended }
     }
 
     /// What was said last, once all was read.
@@ -111,14 +109,13 @@ impl LastWords {
     }
 
     pub(super) fn so_far(&self) -> Vec<String> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(|line| self.secrets.mask(line).into_owned()).collect()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 
 async fn drain(
     mut stderr: impl AsyncRead + Unpin,
-    kept: &Mutex<VecDeque<String>>,
+    (kept, secrets): (&Mutex<VecDeque<String>>, &Secrets),
     hear: Option<&(dyn Fn(&str) + Send + Sync)>,
     tail: &StderrTail,
 ) {
@@ -127,7 +124,8 @@ async fn drain(
     let tell = |frame| {
         let Frame::Line(line) = frame else { return };
         let line = String::from_utf8_lossy(&line);
-        keep(kept, &line);
+        // What is cut, or escaped, would not be found any more.
+        keep(kept, &secrets.mask(&line));
         tail.add(&line);
         if hear.is_some_and(|hear| contained(|| hear(&line)).is_err()) {
             tracing::error!("what hears a child's stderr panicked");
