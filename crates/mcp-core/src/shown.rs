@@ -83,7 +83,8 @@ mod tests {
             (r#""secret""#, "expected a sequence at line 1 column 8"),
             (r#"[{"name":"secret","description":[]}]"#, "expected a string at line 1 column 32"),
             (r#"[{"name":"secret"}]"#, "missing field `inputSchema` at line 1 column 18"),
-            ("[secret]", "it fits no further than column 2"),
+            (r#"[{"name":"secret","name":"secret"}]"#, "duplicate field `name` at line 1 column 24"),
+            ("[secret]", "expected value at line 1 column 2"),
         ] {
             let told = told(json);
             assert!(!told.contains("secret"), "{told}");
