@@ -126,13 +126,20 @@ fn fitting(parameters: &AlgorithmParameters) -> Option<Vec<Algorithm>> {
             ALGORITHMS[3..].to_vec()
         }
         AlgorithmParameters::EllipticCurve(key) => match key.curve {
-            EllipticCurve::P256 => vec![Algorithm::ES256],
-            EllipticCurve::P384 => vec![Algorithm::ES384],
+            EllipticCurve::P256 if have(32, [&key.x, &key.y]) => vec![Algorithm::ES256],
+            EllipticCurve::P384 if have(48, [&key.x, &key.y]) => vec![Algorithm::ES384],
             _ => return None,
         },
-        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => vec![Algorithm::EdDSA],
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 && have(32, [&key.x]) => {
+            vec![Algorithm::EdDSA]
+        }
         _ => return None,
     })
+}
+
+/// Whether each is that many bytes. What verifies takes it for granted, and panics where it is not so.
+fn have<const N: usize>(bytes: usize, coordinates: [&String; N]) -> bool {
+    coordinates.iter().all(|text| URL_SAFE_NO_PAD.decode(text).is_ok_and(|decoded| decoded.len() == bytes))
 }
 
 #[cfg(any(fuzzing, test))]
@@ -142,5 +149,28 @@ pub(crate) fn fuzz(data: &[u8]) {
         let key = jws.head.jwk.as_ref().and_then(Key::read);
         let signed = key.zip(jws.head.algorithm(&ALGORITHMS)).map(|(key, by)| jws.is_signed_by(&key, by));
         let _ = (signed, jws.head.is("at+jwt"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_key_of_another_length_than_its_curve_has_is_none() {
+        let of = |length: usize| URL_SAFE_NO_PAD.encode(vec![9; length]);
+        for length in [0, 1, 31, 33, 64] {
+            let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": of(length) });
+            assert!(Key::read(&key).is_none(), "{length}");
+            let head = URL_SAFE_NO_PAD.encode(json!({ "alg": "EdDSA", "jwk": key }).to_string());
+            fuzz(format!("{head}..{}", of(64)).as_bytes());
+        }
+        for (curve, wrong) in [("P-256", 31), ("P-256", 33), ("P-384", 47), ("P-384", 32)] {
+            let key = json!({ "kty": "EC", "crv": curve, "x": of(wrong), "y": of(wrong) });
+            assert!(Key::read(&key).is_none(), "{curve} of {wrong} bytes");
+        }
+        assert!(Key::read(&json!({ "kty": "OKP", "crv": "Ed25519", "x": of(32) })).is_some());
     }
 }
