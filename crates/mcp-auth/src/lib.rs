@@ -6,7 +6,11 @@ mod challenge;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
+mod clock;
+#[cfg(any(feature = "client", feature = "server"))]
 mod fetch;
+#[cfg(any(feature = "client", feature = "server"))]
+mod lock;
 mod resource;
 #[cfg(feature = "server")]
 mod server;

@@ -2,7 +2,6 @@
 
 use super::{
     authentication::Identity,
-    clock::now,
     discovery::Discovered,
     dpop::{Nonce, ProofKey},
     error::AuthError,
@@ -10,7 +9,7 @@ use super::{
     store::{ClientCredentials, Grant},
     tokens::{Failed, TokenClient, Tokens},
 };
-use crate::fetch::Fetch;
+use crate::{clock::now, fetch::Fetch};
 
 /// A token that is asked for, for one resource at one authorization server.
 pub(super) struct Asking<'a> {

@@ -4,7 +4,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -18,11 +18,11 @@ use sha2::{Digest as _, Sha256};
 use url::{Position, Url};
 
 use super::{
-    clock::now,
     error::AuthError,
     pkce::secret,
     signing::{choose_provider, sign},
 };
+use crate::{clock::now, lock::lock};
 
 /// The one algorithm of this client's proofs, as metadata names it.
 pub(super) const ALGORITHM: &str = "ES256";
@@ -158,12 +158,12 @@ impl Nonce {
     /// The newest counts. One that no server has a reason to send is passed over.
     pub(super) fn set(&self, nonce: &str) {
         if !nonce.is_empty() && nonce.len() <= LONGEST_NONCE {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(nonce.to_owned());
+            *lock(&self.0) = Some(nonce.to_owned());
         }
     }
 
     fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }
 

@@ -8,7 +8,6 @@ mod asking;
 mod assertion;
 mod authentication;
 mod builder;
-mod clock;
 mod device;
 mod discovery;
 mod dpop;
@@ -28,7 +27,7 @@ mod tokens;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -54,7 +53,7 @@ use self::{
     registration::ClientRegistration,
     renew::{Need, Server},
 };
-use crate::{challenge::Wanted, resource::canonical};
+use crate::{challenge::Wanted, lock::lock, resource::canonical};
 
 /// The credentials of a client: found, registered for, come by, refreshed and stepped up as servers want it.
 ///
@@ -193,7 +192,7 @@ fn url(text: &str) -> Result<Url, Error> {
 impl Inner {
     fn server(&self, endpoint: &str) -> Result<Arc<Server>, Error> {
         let url = url(endpoint)?;
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = lock(&self.servers);
         let server = servers.entry(canonical(&url)).or_insert_with(|| Arc::new(Server::new(url)));
         Ok(Arc::clone(server))
     }

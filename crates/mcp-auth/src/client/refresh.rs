@@ -6,10 +6,10 @@ use mcp_core::Error;
 
 use super::{
     asking::Asking,
-    clock::now,
     store::{Grant, Key, TokenStore},
     tokens::Failed,
 };
+use crate::clock::now;
 
 /// What is left of a login once its access token is refused.
 pub(super) enum Refreshed {

@@ -1,7 +1,7 @@
 //! Better credentials for one server, by one task at a time.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Mutex,
     atomic::{AtomicU64, Ordering::SeqCst},
 };
 
@@ -18,8 +18,7 @@ use super::{
     scopes::Scopes,
     store::{Grant, Key, TokenStore},
 };
-use crate::challenge::Wanted;
-use crate::fetch::Fetch;
+use crate::{challenge::Wanted, fetch::Fetch, lock::lock};
 
 /// An MCP server that credentials are for.
 pub(super) struct Server {
@@ -66,11 +65,7 @@ impl Server {
     }
 
     pub(super) fn current(&self) -> Option<Grant> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Grant>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current).clone()
     }
 }
 
@@ -95,7 +90,7 @@ impl Inner {
         }
         let outcome = self.renew_now(server, &mut renewing, refused.as_deref(), &wanted, need).await;
         match &outcome {
-            Ok(grant) => *server.lock() = Some(grant.clone()),
+            Ok(grant) => *lock(&server.current) = Some(grant.clone()),
             // What was found may be what was wrong.
             Err(_) => renewing.found = None,
         }

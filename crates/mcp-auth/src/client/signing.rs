@@ -12,7 +12,8 @@ use jsonwebtoken::{
 use mcp_core::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::{clock::now, error::AuthError, pkce::secret};
+use super::{error::AuthError, pkce::secret};
+use crate::clock::now;
 
 /// How long what a client signs of itself is good for, in seconds: as long as a request may take, and clocks may differ.
 const LIFETIME: u64 = 60;

@@ -2,10 +2,7 @@
 //!
 //! Specification: *RFC 7519, JWT Claims*; *RFC 9068, Validating JWT Access Tokens*; *RFC 7800, Confirmation Claim*.
 
-use std::{
-    fmt,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::fmt;
 
 use mcp_core::{Principal, jsonrpc::Raw};
 use serde_json::{Map, Value};
@@ -120,11 +117,6 @@ impl Claims {
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact for millions of years")]
 fn seconds(time: u64) -> f64 {
     time as f64
-}
-
-/// The seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(any(fuzzing, test))]

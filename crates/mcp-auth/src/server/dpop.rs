@@ -2,11 +2,7 @@
 //!
 //! Specification: *RFC 9449, OAuth 2.0 Demonstrating Proof of Possession*.
 
-use std::{
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Mutex, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderName, Method};
@@ -16,12 +12,11 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    claims::now,
     jws::{self, ALGORITHMS, Jws, Key},
     recent::Recent,
     refusal::Refusal,
 };
-use crate::resource::canonical;
+use crate::{clock::now, lock::lock, resource::canonical};
 
 pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 
@@ -222,10 +217,6 @@ impl Proof {
         }
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Dpop {

@@ -2,11 +2,7 @@
 //!
 //! Specification: *RFC 7662, OAuth 2.0 Token Introspection*.
 
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Mutex, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcp_core::BoxFuture;
@@ -16,13 +12,17 @@ use tokio::{sync::Semaphore, time::Instant};
 use url::form_urlencoded::{self, byte_serialize};
 
 use super::{
-    claims::{Claims, Expected, now},
+    claims::{Claims, Expected},
     jwt::{allowed, check_issuer},
     misconfigured::Misconfigured,
     recent::Recent,
     validator::{TokenError, Validator, Verified},
 };
-use crate::fetch::{Fetch, Network};
+use crate::{
+    clock::now,
+    fetch::{Fetch, Network},
+    lock::lock,
+};
 
 /// How many requests to the authorization server may be under way.
 const MOST_ASKING: usize = 64;
@@ -77,7 +77,7 @@ impl Introspection {
 
     async fn check(&self, token: &str) -> Result<Verified, TokenError> {
         let digest = Sha256::digest(token).into();
-        let known = self.known().get(&digest, Instant::now()).cloned();
+        let known = lock(&self.known).get(&digest, Instant::now()).cloned();
         let is_known = known.is_some();
         let claims = match known {
             Some(claims) => claims,
@@ -91,7 +91,7 @@ impl Introspection {
         }
         let id = claims.owner(&self.issuer).map_err(TokenError::invalid)?;
         if !is_known {
-            self.known().insert(digest, claims.clone(), self.remember, Instant::now());
+            lock(&self.known).insert(digest, claims.clone(), self.remember, Instant::now());
         }
         Ok(Verified { id, claims })
     }
@@ -118,10 +118,6 @@ impl Introspection {
             Some(Value::Bool(true)) => Ok(claims),
             _ => Err(TokenError::invalid("the token is not active")),
         }
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Recent<Claims>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

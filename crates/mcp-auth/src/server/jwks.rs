@@ -4,7 +4,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{jws::Key, validator::TokenError};
-use crate::fetch::Fetch;
+use crate::{fetch::Fetch, lock::lock};
 
 /// The most keys of a document that are kept.
 const MOST_KEYS: usize = 100;
@@ -100,7 +100,7 @@ impl Keys {
 
 impl Remote {
     async fn find(self: &Arc<Self>, kid: Option<&str>, algorithm: Algorithm) -> Result<Key, TokenError> {
-        let asked = self.kept().asked;
+        let asked = lock(&self.kept).asked;
         let (key, is_fresh) = self.look(kid, algorithm);
         if let Some(key) = key.filter(|_| is_fresh) {
             return Ok(key);
@@ -116,7 +116,7 @@ impl Remote {
 
     /// The key among those that are kept, and whether these are fresh.
     fn look(&self, kid: Option<&str>, algorithm: Algorithm) -> (Option<Key>, bool) {
-        let kept = self.kept().clone();
+        let kept = lock(&self.kept).clone();
         let Some(age) = kept.since.map(|since| since.elapsed()) else { return (None, false) };
         let key = pick(&kept.keys, kid, algorithm).filter(|_| age <= MOST_STALE);
         (key, age <= self.pace.fresh)
@@ -128,10 +128,10 @@ impl Remote {
         let remote = self.clone();
         let asked = tokio::spawn(async move {
             let _asking = remote.asking.clone().lock_owned().await;
-            let asked = remote.kept().asked;
+            let asked = lock(&remote.kept).asked;
             let is_due = asked.is_none_or(|asked| asked.elapsed() >= remote.pace.cooldown);
             if asked == before && is_due {
-                remote.kept().asked = Some(Instant::now());
+                lock(&remote.kept).asked = Some(Instant::now());
                 remote.ask().await;
             }
         });
@@ -148,16 +148,12 @@ impl Remote {
         };
         match keys {
             Some(keys) => {
-                let mut kept = self.kept();
+                let mut kept = lock(&self.kept);
                 (kept.keys, kept.since) = (keys.into(), Some(Instant::now()));
             }
             // What was there before is better than nothing.
             None => tracing::warn!("an issuer has no keys that can be read"),
         }
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,13 +9,16 @@ use mcp_core::BoxFuture;
 use url::Url;
 
 use super::{
-    claims::{Claims, Expected, now},
+    claims::{Claims, Expected},
     jwks::{self, Keys, Pace},
     jws::{self, ALGORITHMS, Jws},
     misconfigured::Misconfigured,
     validator::{TokenError, Validator, Verified},
 };
-use crate::fetch::{Fetch, Network};
+use crate::{
+    clock::now,
+    fetch::{Fetch, Network},
+};
 
 /// Validates JWT access tokens (RFC 9068) by the keys of their issuers.
 ///

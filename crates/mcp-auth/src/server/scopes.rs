@@ -19,7 +19,8 @@ use mcp_core::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::claims::{Claims, now};
+use super::claims::Claims;
+use crate::clock::now;
 
 /// How far clocks may differ, in seconds.
 const LEEWAY: u64 = 60;

@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use mcp_core::{BoxFuture, Error};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Grant, Key, StoreLock, TokenStore, put};
+use crate::lock::lock;
 
 /// Keeps logins for as long as the process lives.
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl fmt::Debug for MemoryStore {
 
 impl TokenStore for MemoryStore {
     fn load<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Grant>, Error>> {
-        let grant = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let grant = lock(&self.grants).get(key).cloned();
         Box::pin(std::future::ready(Ok(grant)))
     }
 
@@ -36,7 +37,7 @@ impl TokenStore for MemoryStore {
         expected: Option<&'a Grant>,
         new: Option<Grant>,
     ) -> BoxFuture<'a, Result<bool, Error>> {
-        let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut grants = lock(&self.grants);
         let is_expected = grants.get(key) == expected;
         if is_expected {
             put(&mut grants, key, new);

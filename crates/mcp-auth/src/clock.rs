@@ -3,6 +3,6 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
